@@ -688,6 +688,47 @@ class Array(Codes):
             raise ValueError(f"softnum implements the Array API {namespace.__array_api_version__}, not {api_version}")
         return namespace
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The values for `numpy.from_dlpack`, `torch.from_dlpack` and others, in the Array's own memory.
+
+        Of binary16, binary32 and binary64 alone, whose codes are what DLPack calls float16, float32 and float64; of any
+        other format it has no type that every library reads, and codes without their format are no values.
+
+        Parameters
+        ----------
+        **options
+            As the Array API has them: stream, max_version, dl_device, copy.
+
+        Raises
+        ------
+        BufferError
+            If the format is another, or the codes lie on a GPU.
+
+        Examples
+        --------
+        >>> import numpy as np, softnum as sn
+        >>> a = sn.array([1.5, 0.1], "binary32")
+        >>> np.from_dlpack(a), np.shares_memory(np.from_dlpack(a), a.codes)
+        (array([1.5, 0.1], dtype=float32), True)
+        """
+        return self._for_dlpack().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where `__dlpack__` has the values: on the host."""
+        return self._for_dlpack().__dlpack_device__()
+
+    def _for_dlpack(self) -> np.ndarray:
+        if is_device_array(self.codes):
+            raise BufferError(
+                "the codes of this Array lie on a GPU; a.codes are those, and a.copy_to_host() copies them"
+            )
+        if str(self.format) not in ("binary16", "binary32", "binary64"):
+            raise BufferError(
+                f"DLPack has no type of {self.format} that every library reads: a.codes gives the codes, "
+                "np.asarray(a, np.float64) the values"
+            )
+        return self.to_numpy()
+
     @property
     def device(self) -> str:
         """The device of `codes`, as the Array API names it: "cpu" or "cuda"."""

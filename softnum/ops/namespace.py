@@ -45,6 +45,7 @@ __all__ = [
     "finfo",
     "float32",
     "float64",
+    "from_dlpack",
     "full",
     "full_like",
     "iinfo",
@@ -101,6 +102,20 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     if copy is False and (isinstance(dtype, AnyFormat) or values.dtype.kind == "f"):
         raise ValueError("asarray: encoding these values needs a copy; leave copy=False out")
     return _made(values, dtype, device)
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An Array of binary16, binary32 or binary64 in another library's memory, or an ndarray of bool or integers.
+
+    >>> import numpy as np
+    >>> from_dlpack(np.array([0.5, 3.0], np.float16))
+    Array([0.5, 3. ], binary16)
+    """
+    if device not in (None, "cpu"):
+        raise ValueError(f"from_dlpack: an Array made here lies on the host, device='cpu', not {device!r}")
+    given = {name: value for name, value in (("device", device), ("copy", copy)) if value is not None}
+    values = np.from_dlpack(x, **given)
+    return Array(values) if values.dtype.kind == "f" else values
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
