@@ -12,7 +12,7 @@ from softnum.cli.options import BATCH, PRECISION, DeviceFile, OutJson, Picture
 from softnum.cli.outcomes import stated
 from softnum.cli.tables import print_table, si, whole_numbers, words
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, Sequence, devices_of, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Dims, Sequence, devices_of, workloads_of
 
 __all__ = ["register"]
 
@@ -40,6 +40,7 @@ def estimate(
         str | None, typer.Option(help=f"{BATCH} Several like 1,32,256 are compared.  [default: 32]")
     ] = None,
     sequence: Sequence = None,
+    dim: Dims = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     efficiency: Annotated[float, typer.Option(help="Fraction of the roofline that is reached, up to 1.")] = 1.0,
@@ -83,6 +84,7 @@ def estimate(
       softnum estimate resnet --design a-float32,c-wang-fp8 --device v100,h100-sxm --batch 32,256
       softnum estimate resnet50 --precision float32,mixed-float16 --device a100-80gb --batch 256
       softnum estimate mlp --per-layer                  on the design's own array
+      softnum estimate mine.onnx --device a100-80gb --batch 8 --dim steps=128
       softnum estimate lenet5 --device t4 --inference --batch 1,64
       softnum estimate mlp --measure this.csv --matrix-share 0.8 --samples 1437 --epochs 20
       softnum estimate mlp --gemm-table deepbench.csv   the same from a table
@@ -106,6 +108,7 @@ def estimate(
         return
     batches = None if batch is None else whole_numbers(batch, "--batch")
     shared = {"precisions": words(precision), "options": own.of(network), "data": data, "sequence": sequence}
+    shared |= {"dims": dim}
     works = workloads_of(network, words(design), batches, **shared)
     table_of = _table(works, gemm_table, measure)
     if table_of is not None:

@@ -10,7 +10,7 @@ from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.options import BATCH, PRECISION, Picture
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Dims, Sequence, workloads_of
 
 __all__ = ["register"]
 
@@ -42,6 +42,7 @@ def memory(
         str | None, typer.Option(help=f"{BATCH} Several like 1,32,256 are compared.  [default: 32]")
     ] = None,
     sequence: Sequence = None,
+    dim: Dims = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     optimiser: Annotated[
@@ -89,6 +90,7 @@ def memory(
     ways = {
         "designs": words(design), "precisions": words(precision), "formats": words(format), "options": own.of(network),
         "data": data, "updates": {} if optimiser is None else {"optimiser": optimiser}, "sequence": sequence,
+        "dims": dim,
     }  # fmt: skip
     works = [work for work, _ in workloads_of(network, batches=batches, **ways)]
     memories = [memory_of(work, implicit=implicit_gemm) for work in works]

@@ -15,7 +15,7 @@ from softnum.cli.served import served
 from softnum.cli.systems import SystemOptions, on_system
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Dims, Sequence, workloads_of
 
 __all__ = ["register"]
 
@@ -47,6 +47,7 @@ def parallel(
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     sequence: Sequence = None,
+    dim: Dims = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     latency: Annotated[str | None, typer.Option(help='Latency of a message, like "5 us".  [default: none]')] = None,
@@ -137,7 +138,7 @@ def parallel(
     batches = None if batch is None else [batch]
     works = workloads_of(
         network, words(design), batches, precisions=words(precision), options=own.of(network), data=data,
-        sequence=sequence,
+        sequence=sequence, dims=dim,
     )  # fmt: skip
     timed = timing.timed(works)
     if server is not None:

@@ -12,7 +12,7 @@ from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.options import BATCH, OUT_FOLDER, PRECISION, OneDesign
 from softnum.cli.tables import print_table, words
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Dims, workloads_of
 
 __all__ = ["register"]
 
@@ -36,6 +36,7 @@ def workloads(
     design: OneDesign = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help=f"{BATCH}  [default: 32]")] = None,
+    dim: Dims = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     layer: Annotated[str | None, typer.Option(help="Only these layers, separated by commas.")] = None,
@@ -74,7 +75,8 @@ def workloads(
         raise ValueError(f"--out {out} is a file; name a folder")
     batches = None if batch is None else [batch]
     works = workloads_of(
-        network, words(design), batches, precisions=words(precision), options=own.of(network), data=data
+        network, words(design), batches, precisions=words(precision), options=own.of(network), data=data,
+        dims=dim,
     )  # fmt: skip
     if len(works) > 1:
         raise ValueError(

@@ -14,7 +14,7 @@ from softnum.cli.options import OUT_FOLDER, PRECISION, OneDesign
 from softnum.cli.outcomes import stated
 from softnum.cli.systems import SystemOptions
 from softnum.cli.tables import print_table, si, words
-from softnum.cli.workloads import WORKLOAD_HELP, Sequence, ways_of, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Dims, Sequence, is_onnx, ways_of, workloads_of
 
 __all__ = ["Proto", "seconds_text", "write"]
 
@@ -37,6 +37,7 @@ def write(
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     sequence: Sequence = None,
+    dim: Dims = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     compress: Annotated[
@@ -92,6 +93,7 @@ def write(
     least = byte_size(bucket, "--bucket") if bucket else 1
     if shared.system is not None:
         used = [f"--{name.replace('_', '-')}" for name in _ALONE if name in stated(ctx)]
+        used += ["--dim"] if dim else []
         if used or own.of(network):
             raise ValueError(
                 f"{used[0] if used else 'an option of networks'} has no effect with --system; leave it out"
@@ -106,7 +108,7 @@ def write(
             raise ValueError(f"{shared.given()[0]} is for a step on a system; add --system dgx-h100, or leave it out")
         works = workloads_of(
             network, words(design), None if batch is None else [batch], precisions=words(precision),
-            options=own.of(network), data=data, sequence=sequence,
+            options=own.of(network), data=data, sequence=sequence, dims=dim,
         )  # fmt: skip
         if len(works) > 1 or "," in (timing.device or ""):
             raise ValueError(
@@ -202,7 +204,7 @@ def _units(work, network, designs):
     """By layer and stage, the unit of its products as JSON; none where only formats are stated."""
     from softnum.tta.architectures import architecture_names
 
-    if network.endswith(".json") or (not designs and network in architecture_names()):
+    if network.endswith(".json") or (not designs and (is_onnx(network) or network in architecture_names())):
         return {}
     from softnum.train import load_design
 

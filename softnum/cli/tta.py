@@ -19,6 +19,7 @@ from softnum.cli.timings import TimingFiles
 from softnum.cli.train import Device, progress_bar
 from softnum.cli.tuning import TuneRates, counted, tuning_of
 from softnum.cli.updates import Updates, with_groups
+from softnum.cli.workloads import is_onnx
 
 __all__ = ["register"]
 
@@ -313,6 +314,10 @@ def tta(
     if study is not None:
         open_shipped(ctx, study, target, variant, outcomes.energy_table, out, shown)
         return
+    if is_onnx(network):
+        raise ValueError(
+            f"{network} is timed and not trained: softnum estimate {network}; a model to train is FILE.py:FUNCTION"
+        )
     if forecast.law is not None:
         on_a_law(
             ctx, forecast, network, designs, batch, updates.optimiser, outcomes.rent, out, shown.explain

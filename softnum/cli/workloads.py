@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["WORKLOAD_HELP", "Sequence", "devices_of", "ways_of", "workloads_of"]
+__all__ = ["WORKLOAD_HELP", "Dims", "Sequence", "devices_of", "is_onnx", "ways_of", "workloads_of"]
 
 Sequence = Annotated[
     int | None,
@@ -15,22 +15,30 @@ Sequence = Annotated[
     ),
 ]
 
+Dims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", metavar="NAME=SIZE", help="A dynamic dimension of a .onnx file, like steps=128; may be given again."
+    ),
+]
+
 WORKLOAD_HELP = (
     "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, llama3-8b, ...), "
-    "FILE.py:FUNCTION, a PyTorch model of your own, or a .json file with workloads, like the workloads.json of softnum "
-    "tta."
+    "FILE.py:FUNCTION, a PyTorch model of your own, a .onnx file, or a .json file with workloads, like the "
+    "workloads.json of softnum tta."
 )
 
 
 def workloads_of(
-    network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None, sequence=None
-):
+    network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None, sequence=None,
+    dims=None,
+):  # fmt: skip
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
     ----------
     network : str
-        A trained network, an architecture, or a file whose name ends in .json.
+        A trained network, an architecture, or a file whose name ends in .onnx or .json.
     designs : list of str
         Design files or names; none of a file.
     batches : list of int or None
@@ -48,6 +56,8 @@ def workloads_of(
         SGD, which of an architecture keeps no momentum.
     sequence : int, optional
         Of an architecture whose samples may have several lengths.
+    dims : list of str, optional
+        Of a .onnx file, NAME=SIZE.
 
     Returns
     -------
@@ -63,6 +73,12 @@ def workloads_of(
     from softnum.tta.architectures import architecture_names
 
     updates = updates or {}
+    if is_onnx(network):
+        if options or data or sequence:
+            raise ValueError(f"{network} is only timed: it has no options, no data set and no --sequence but its --dim")
+        return _onnx(network, designs, precisions, formats, batches, updates.get("optimiser", "sgd"), _sizes(dims))
+    if dims:
+        raise ValueError(f"--dim is of a .onnx file's dynamic dimensions, and {network} is none; leave it out")
     if network.endswith(".json"):
         if designs or precisions or formats or options or data or updates or sequence or batches is not None:
             raise ValueError(
@@ -84,6 +100,36 @@ def workloads_of(
     return _trained(network, designs, formats, batches, options or {}, data, updates)
 
 
+def is_onnx(network: str) -> bool:
+    """Whether a network is a file of ONNX.
+
+    >>> is_onnx("models/mine.onnx"), is_onnx("mlp")
+    (True, False)
+    """
+    return network.lower().endswith(".onnx")
+
+
+def _sizes(dims) -> dict[str, int]:
+    """Sizes by the names of dimensions, of NAME=SIZE."""
+    found: dict[str, int] = {}
+    for text in dims or ():
+        name, equals, size = (part.strip() for part in text.rpartition("="))
+        if not (name and equals and size.isascii() and size.isdigit() and len(size) < 20 and int(size)):
+            raise ValueError(f"--dim {text!r} is not NAME=SIZE, like --dim batch=8")
+        if found.setdefault(name, int(size)) != int(size):
+            raise ValueError(f"--dim {name} is given twice: {found[name]} and {size}; leave one of them out")
+    return found
+
+
+def _onnx(path, designs, precisions, formats, batches, optimiser, dims):
+    from softnum.tta import lower
+    from softnum.tta.onnx import read_onnx
+
+    ways = ways_of(designs, precisions, formats)
+    nets = [read_onnx(path, dims, batch) for batch in batches or [None]]
+    return [(lower(net, net.batch, precision, optimiser), hardware) for precision, hardware in ways for net in nets]
+
+
 def _trained(network, designs, formats, batches, options, data, updates):
     from softnum.train import Settings, load_design, uniform_design, workload
     from softnum.train.nets import NETWORKS
@@ -95,7 +141,7 @@ def _trained(network, designs, formats, batches, options, data, updates):
         near = difflib.get_close_matches(network, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise ValueError(
-            f"unknown network {network!r}{hint} Known: {', '.join(names)}, FILE.py:FUNCTION or a .json file"
+            f"unknown network {network!r}{hint} Known: {', '.join(names)}, FILE.py:FUNCTION, a .onnx or a .json file"
         )
     settings = Settings(network=network, network_options=options, data=data, **updates)
     chosen = [load_design(name) for name in designs or ([] if formats else ["a-float32"])]

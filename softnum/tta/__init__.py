@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from softnum.tta import html as html
     from softnum.tta import mllog as mllog
     from softnum.tta import mlperf as mlperf
+    from softnum.tta import onnx as onnx
     from softnum.tta import outcomes as outcomes
     from softnum.tta import parallelism as parallelism
     from softnum.tta import programs as programs
@@ -102,6 +103,7 @@ else:
             "html",
             "mllog",
             "mlperf",
+            "onnx",
             "outcomes",
             "parallelism",
             "programs",

@@ -36,6 +36,8 @@ from functools import cached_property
 from math import prod
 from typing import ClassVar, NamedTuple, NoReturn
 
+from softnum.tta.architectures.precision import StoredFormat
+
 __all__ = [
     "Activation",
     "Add",
@@ -85,13 +87,13 @@ class Product(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work that is no matrix product: FLOPs, and elements read and written, by role."""
+    """Work that is no matrix product: FLOPs, and elements read and written, by role, or of a format of their own."""
 
     stage: str
     kind: str
     flops: int
-    reads: tuple[tuple[str, int], ...]
-    writes: tuple[tuple[str, int], ...]
+    reads: tuple[tuple[str | StoredFormat, int], ...]
+    writes: tuple[tuple[str | StoredFormat, int], ...]
     part: str = ""
 
 

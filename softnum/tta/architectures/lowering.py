@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from softnum.tta.architectures.layers import PRODUCT_ROLES, Layer, Product, Work
-from softnum.tta.architectures.precision import Precision
+from softnum.tta.architectures.precision import Precision, StoredFormat
 from softnum.tta.quantities import positive_int
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
@@ -151,6 +151,34 @@ class Architecture:
                 needed.add(owner[layer.name])
         return tuple(name for name in ("", *self.shapes) if name in needed)
 
+    def enters(self, layer: Layer) -> bool:
+        """Whether what a layer multiplies is the network's input, which has a format of its own."""
+        return layer is self.layers[0] and not self.part
+
+    def check_batch(self, batch: int) -> None:
+        """Raise ValueError where the network has no iteration of so many samples."""
+
+    def tensors(self, batch: int, precision: Precision, optimiser: str) -> tuple[StoredTensor, ...]:
+        """What memory holds of an iteration."""
+        found: list[StoredTensor] = []
+        saved = set(self.saved)
+        if "" in saved:
+            first = precision.at(self.layers[0].name).input
+            found.append(feature_map(self.layers[0].name, "input", prod(self.input) * batch, first))
+        for layer in self.layers:
+            here, shapes, name = precision.at(layer.name), self.shapes_into(layer), layer.name
+            for part, count in layer.parameters(shapes).items():
+                at = precision.at(f"{name}.{part.rpartition('.')[0]}") if "." in part else here
+                changed = min(count, layer.updated(shapes, batch))
+                found += parameter_tensors(name, part, count, changed, at, optimiser)
+            if name in saved:
+                found.append(feature_map(name, "output", prod(self.shapes[name]) * batch, here.activations))
+            for what, count in layer.extra(shapes).items():
+                found.append(feature_map(name, what, count * batch, here.activations))
+            if self.needs_gradient[name] and not layer.passes_gradient:
+                found.append(gradient_map(name, "input gradient", batch * sum(map(prod, shapes)), here.errors))
+        return tuple(found)
+
 
 def lower(
     architecture: Architecture,
@@ -201,7 +229,7 @@ def lower(
     >>> work.parameters, work.operations[0].bytes_read
     (9610, 20480)
     """
-    positive_int(batch, "batch")
+    architecture.check_batch(positive_int(batch, "batch"))
     if optimiser not in OPTIMISERS:
         near = difflib.get_close_matches(optimiser, OPTIMISERS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
@@ -209,7 +237,7 @@ def lower(
     precision = Precision.named(precision) if isinstance(precision, str) else precision
     costs = []
     for layer in architecture.layers:
-        first = layer is architecture.layers[0] and not architecture.part
+        first = architecture.enters(layer)
         here = precision.at(layer.name)
         shapes, data = architecture.shapes_into(layer), architecture.needs_gradient[layer.name]
         if precision.rules:  # of a recurrent layer's parts each may have formats of its own
@@ -221,7 +249,7 @@ def lower(
     order += [(layer, cost[1]) for layer, cost in reversed(costs)]
     order += [(layer, cost[2]) for layer, cost in costs]
     operations = _folded(order) if fold else _named(order)
-    tensors = () if fold else _tensors(architecture, batch, precision, optimiser)
+    tensors = () if fold else architecture.tensors(batch, precision, optimiser)
     return Workload(architecture.name, precision.name, batch, operations, tensors)
 
 
@@ -258,7 +286,10 @@ def _gemm(row: Product, precision: Precision, first: bool) -> tuple[Any, ...]:
 
 
 def _work(row: Work, precision: Precision) -> tuple[Any, ...]:
-    read, written = (sum(getattr(precision, role).size(n) for role, n in moved) for moved in (row.reads, row.writes))
+    read, written = (
+        sum((role if isinstance(role, StoredFormat) else getattr(precision, role)).size(n) for role, n in moved)
+        for moved in (row.reads, row.writes)
+    )
     return row.part, row.stage, row.kind, row.flops, read, written, (precision.elementwise.name,), None
 
 
@@ -301,42 +332,31 @@ def _folded(order) -> tuple[Operation, ...]:
     return tuple(_operation(first[row], row, n) for row, n in times.items())
 
 
-def _tensors(architecture: Architecture, batch: int, precision: Precision, optimiser: str) -> tuple[StoredTensor, ...]:
-    found = []
-    saved = set(architecture.saved)
-    if "" in saved:
-        first = precision.at(architecture.layers[0].name).input
-        found.append(_map(architecture.layers[0].name, "input", prod(architecture.input) * batch, first))
-    for layer in architecture.layers:
-        here, shapes, name = precision.at(layer.name), architecture.shapes_into(layer), layer.name
-        for part, count in layer.parameters(shapes).items():
-            at = precision.at(f"{name}.{part.rpartition('.')[0]}") if "." in part else here
-            found.append(_tensor(name, part, "weights", count, at.weights))
-            changed = min(count, layer.updated(shapes, batch))
-            found.append(_tensor(name, part, "weight_gradients", changed, at.weight_gradients, "backward_weight"))
-            if at.master != at.weights:
-                found.append(_tensor(name, f"{part} master", "optimiser_state", count, at.master, "update"))
-            for state, role in OPTIMISERS[optimiser][1]:
-                tensor = _tensor(name, f"{part} {state}", "optimiser_state", count, getattr(at, role), "update")
-                found.append(tensor)
-        if name in saved:
-            found.append(_map(name, "output", prod(architecture.shapes[name]) * batch, here.activations))
-        for what, count in layer.extra(shapes).items():
-            found.append(_map(name, what, count * batch, here.activations))
-        if architecture.needs_gradient[name] and not layer.passes_gradient:
-            count = batch * sum(map(prod, shapes))
-            found.append(
-                StoredTensor(
-                    name, "input gradient", "gradient_maps", count, here.errors.bits, here.errors.name, True,
-                    "backward_data",
-                )
-            )  # fmt: skip
-    return tuple(found)
+def parameter_tensors(
+    layer: str, name: str, count: int, changed: int, precision: Precision, optimiser: str
+) -> list[StoredTensor]:
+    """A trained tensor, the gradient of what an iteration changes of it, and what the optimiser keeps beside it."""
+    found = [
+        _tensor(layer, name, "weights", count, precision.weights),
+        _tensor(layer, name, "weight_gradients", changed, precision.weight_gradients, "backward_weight"),
+    ]
+    if precision.master != precision.weights:
+        found.append(_tensor(layer, f"{name} master", "optimiser_state", count, precision.master, "update"))
+    for state, role in OPTIMISERS[optimiser][1]:
+        kept = getattr(precision, role)
+        found.append(_tensor(layer, f"{name} {state}", "optimiser_state", count, kept, "update"))
+    return found
 
 
 def _tensor(layer: str, name: str, kind: str, count: int, fmt, stage: str = "forward") -> StoredTensor:
     return StoredTensor(layer, name, kind, count, fmt.bits, fmt.name, False, stage)
 
 
-def _map(layer: str, name: str, count: int, fmt) -> StoredTensor:
+def feature_map(layer: str, name: str, count: int, fmt: StoredFormat) -> StoredTensor:
+    """What the forward pass keeps for the backward pass."""
     return StoredTensor(layer, name, "feature_maps", count, fmt.bits, fmt.name, True)
+
+
+def gradient_map(layer: str, name: str, count: int, fmt: StoredFormat) -> StoredTensor:
+    """The gradient of what a layer takes."""
+    return StoredTensor(layer, name, "gradient_maps", count, fmt.bits, fmt.name, True, "backward_data")

@@ -15,7 +15,7 @@ from softnum.tta.architectures.layers import (
     normalisation_work,
 )
 
-__all__ = ["Embedding", "LayerNorm", "Position", "Recurrent"]
+__all__ = ["Embedding", "LayerNorm", "Position", "Recurrent", "state_products"]
 
 #: Of each kind of cell: how many times its hidden size it reads; what its weights make, in order; FLOPs per step and
 #: unit, forwards and backwards; numbers per step and unit that are kept beside its state.
@@ -124,6 +124,17 @@ class LayerNorm(Layer):
         return normalisation_work("layer_norm", batch * prod(shapes[0]), shapes[0][-1])
 
 
+def state_products(batch: int, hidden: int, outputs: int, times: int, part: str) -> list[Product]:
+    """Those of a state with weights that make so many outputs of it, so many times: one a pass."""
+    h, weight, z = batch * hidden, outputs * hidden, batch * outputs
+    sizes = (
+        ("forward", batch, outputs, hidden, h, weight, z),
+        ("backward_data", batch, hidden, outputs, z, weight, h),
+        ("backward_weight", hidden, outputs, batch, h, z, weight),
+    )
+    return [Product(*size[:4], *(n * times for n in size[4:]), times, part, inner=True) for size in sizes]
+
+
 @dataclass(frozen=True)
 class Recurrent(Layer):
     """A recurrent layer: one product reads the input of all steps, then each step multiplies its hidden state.
@@ -191,16 +202,7 @@ class Recurrent(Layer):
             found.append(forward)
             backward = []
             for part in weights if steps > 1 else ():
-                h, weight, z = batch * hidden, part * hidden * hidden, batch * part * hidden
-                sizes = (
-                    ("forward", batch, part * hidden, hidden, h, weight, z),
-                    ("backward_data", batch, hidden, part * hidden, z, weight, h),
-                    ("backward_weight", hidden, part * hidden, batch, h, z, weight),
-                )
-                rows = [
-                    Product(*size[:4], *(n * (steps - 1) for n in size[4:]), steps - 1, f"{way}hidden", inner=True)
-                    for size in sizes
-                ]
+                rows = state_products(batch, hidden, part * hidden, steps - 1, f"{way}hidden")
                 found.append(rows[0])
                 backward = rows[1:] + backward
             found += backward + read
