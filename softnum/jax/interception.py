@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
+from softnum.jax.convolutions import convolution, geometry_of
 from softnum.jax.keys import check_key, jumped, spawn
 from softnum.jax.numerics import Arithmetic, arithmetic, of_layer
 from softnum.jax.products import product
@@ -22,9 +23,9 @@ from softnum.train.designs.reader import load_design
 
 __all__ = ["Rule", "intercept"]
 
-_PRODUCT = "dot_general"
+_PRODUCT, _CONVOLUTION = _COMPUTED = "dot_general", "conv_general_dilated"
 #: operations that compute products, and that have no arithmetic of softnum's
-_REFUSED = ("conv_general_dilated", "ragged_dot", "ragged_dot_general", "scaled_dot", "triangular_solve", "cholesky")
+_REFUSED = ("ragged_dot", "ragged_dot_general", "scaled_dot", "triangular_solve", "cholesky")
 _KEYS = 16  # jumps of a product's key, at most
 
 
@@ -41,11 +42,13 @@ class Rule:
         What `softnum.jax.arithmetic` takes, of a design that of the layer of this path, with "." for "/"; None: left to
         JAX.
     op_names : tuple of str
-        The operations: "dot_general", which ``jnp.dot``, ``matmul``, ``einsum`` and ``@`` are. Convolutions
-        ("conv_general_dilated") and other operations that compute products have no arithmetic here: a rule that fits
-        one is an error, unless it leaves it to JAX.
+        The operations: "dot_general", which ``jnp.dot``, ``matmul``, ``einsum`` and ``@`` are; and
+        "conv_general_dilated", convolutions of one or two dimensions, in the order of `softnum.conv2d` and its
+        gradients. Other operations that compute products have no arithmetic here: a rule that fits one is an error,
+        unless it leaves it to JAX.
     weights : {"right", "left"}
-        Which operand takes the place of weights: of ``x @ w`` the right one; ``jnp.einsum`` may exchange them.
+        Which operand of a dot_general takes the place of weights: of ``x @ w`` the right one; ``jnp.einsum`` may
+        exchange them. Of a convolution it is the kernel.
     first : bool
         Whether the module takes the model's input: its ``activations`` are then the role ``input`` of a design.
 
@@ -58,7 +61,7 @@ class Rule:
 
     module_path: str
     arithmetic: Design | Unit | str | Path | Arithmetic | None
-    op_names: tuple[str, ...] = (_PRODUCT, *_REFUSED)
+    op_names: tuple[str, ...] = (*_COMPUTED, *_REFUSED)
     weights: str = "right"
     first: bool = False
 
@@ -69,8 +72,8 @@ class Rule:
             raise ValueError(f"Rule: module_path {self.module_path!r} is no regular expression: {error}") from None
         names = (self.op_names,) if isinstance(self.op_names, str) else tuple(self.op_names)
         for name in names:
-            if name not in (_PRODUCT, *_REFUSED):
-                raise ValueError(f"Rule: op_names are of {', '.join((_PRODUCT, *_REFUSED))}, got {name!r}")
+            if name not in (*_COMPUTED, *_REFUSED):
+                raise ValueError(f"Rule: op_names are of {', '.join((*_COMPUTED, *_REFUSED))}, got {name!r}")
         if self.weights not in ("right", "left"):
             raise ValueError(f"Rule: weights is 'right' or 'left', got {self.weights!r}")
         object.__setattr__(self, "op_names", names)
@@ -178,7 +181,9 @@ def _unchanged(program, eqn, values) -> list:
 
 def _multiplies(jaxpr) -> bool:
     """Whether a program has an operation that rules are of."""
-    return any(eqn.primitive.name in (_PRODUCT, *_REFUSED) or any(map(_multiplies, _jaxprs(eqn))) for eqn in jaxpr.eqns)
+    return any(
+        eqn.primitive.name in (*_COMPUTED, *_REFUSED) or any(map(_multiplies, _jaxprs(eqn))) for eqn in jaxpr.eqns
+    )
 
 
 class _Run:
@@ -204,10 +209,11 @@ class _Run:
 
     def _operation(self, program, eqn, values: list, scopes: tuple[str, ...]) -> list:
         name = eqn.primitive.name
-        if name in (_PRODUCT, *_REFUSED):
+        if name in (*_COMPUTED, *_REFUSED):
             rule = self._rule(name, scopes, eqn)
             if rule is not None:
-                return [self._product(eqn, rule, *values, "/".join(scopes))]
+                compute = self._product if name == _PRODUCT else self._convolution
+                return [compute(eqn, rule, *values, "/".join(scopes))]
         elif any(map(_multiplies, _jaxprs(eqn))):
             within = _WITHIN.get(name)
             if within is None:
@@ -233,7 +239,7 @@ class _Run:
                 "takes, and would have the forward unit; intercept what is differentiated: "
                 "jax.grad(intercept(function, rules))"
             )
-        if name != _PRODUCT:
+        if name not in _COMPUTED:
             raise NotImplementedError(
                 f"softnum.jax.intercept: {name} in module {path!r} has no arithmetic of softnum's; write it as a "
                 f"product, or leave it to JAX by a rule before: Rule({path!r}, None, op_names=({name!r},))"
@@ -243,12 +249,7 @@ class _Run:
     def _product(self, eqn, rule: Rule, left, right, path: str):
         """dot_general as products of matrices (batch, M, K) @ (batch, K, N)."""
         how = rule.of(path)
-        key = self._next() if how.stochastic else jnp.zeros(4, jnp.uint32)
-        if key is None:
-            raise ValueError(
-                f"softnum.jax.intercept: {how.name} rounds stochastically in module {path!r}; state key="
-                "softnum.jax.key(seed), of a step of training spawn(key, step)"
-            )
+        key = self._key_of(how, path)
         contracted, batched = eqn.params["dimension_numbers"]
         (a, free_a), (b, free_b) = (
             _as_matrices(carrier(x, "intercept", "an operand")[0], batch, along)
@@ -260,6 +261,40 @@ class _Run:
         else:
             made = jnp.swapaxes(product(how, b, jnp.swapaxes(a, 1, 2), None, key), 1, 2)
         return made.reshape((*batch, *free_a, *free_b)).astype(eqn.outvars[0].aval.dtype)
+
+    def _convolution(self, eqn, rule: Rule, x, w, path: str):
+        """conv_general_dilated as products of unfolded images."""
+        how = rule.of(path)
+        if not how.direct:
+            raise NotImplementedError(
+                f"softnum.jax.intercept: {how.name} computes convolutions by a transform, as that in module {path!r}; "
+                "softnum.torch does it, or leave [convolution] out of the design"
+            )
+        g, (of_x, of_w, of_result) = geometry_of(x, w, eqn.params, path)
+        if g.groups > 1 and any(part.unit.stochastic for part in (how.forward, how.backward_data, how.backward_weight)):
+            raise NotImplementedError(
+                f"softnum.jax.intercept: {how.name} rounds products stochastically, and the convolution in module "
+                f"{path!r} has {g.groups} groups, whose random words are not those of softnum.conv2d here; leave it to "
+                f"JAX by a rule before: Rule({path!r}, None, op_names=({_CONVOLUTION!r},))"
+            )
+        key = self._key_of(how, path)
+        x, w = (
+            jnp.transpose(carrier(value, "intercept", "an operand")[0], order)
+            for value, order in ((x, of_x), (w, of_w))
+        )
+        made = convolution(how, g, x.reshape(*x.shape[:2], *g.size), w.reshape(*w.shape[:2], *g.kernel), key)
+        made = made.reshape(*made.shape[:2], *g.result[4 - len(of_result) :])
+        return jnp.transpose(made, of_result).astype(eqn.outvars[0].aval.dtype)
+
+    def _key_of(self, how: Arithmetic, path: str):
+        """The key of a product in a module; zeros where nothing takes random bits."""
+        key = self._next() if how.stochastic else jnp.zeros(4, jnp.uint32)
+        if key is None:
+            raise ValueError(
+                f"softnum.jax.intercept: {how.name} rounds stochastically in module {path!r}; state key="
+                "softnum.jax.key(seed), of a step of training spawn(key, step)"
+            )
+        return key
 
     # -- programs within -----------------------------------------------------------------------------------------------
 

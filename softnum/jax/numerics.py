@@ -62,6 +62,8 @@ class Arithmetic:
         What `softnum.jax.weight_gradients` rounds to.
     whole : bool
         Whether an `input` of more than two axes is, beside an `other` of two, one matrix: so of designs.
+    direct : bool
+        Whether convolutions are computed directly, without a transform of the design's ``[convolution]``.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Arithmetic:
     start: Rounded | None = None
     weight_gradients: Rounded | None = None
     whole: bool = False
+    direct: bool = True
 
     @functools.cached_property
     def stochastic(self) -> bool:
@@ -170,7 +173,7 @@ def of_layer(stated: Design, layer: str, first: bool) -> Arithmetic:
     last = _checked(where, "weight_gradients", design.roles["weight_gradients"], SITES.index("weight_gradients"))
     return Arithmetic(
         f"design {name!r}", *passes, start=_checked(where, "start", start, SITES.index("start")),
-        weight_gradients=last, whole=True,
+        weight_gradients=last, whole=True, direct=design.convolution is None,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from softnum.jax.numerics import Arithmetic, Pass, Rounded, arithmetic
 from softnum.jax.plans import product_of
 from softnum.jax.quantization import carrier, quantize
 
-__all__ = ["matmul", "product", "weight_gradients"]
+__all__ = ["computed", "matmul", "product", "rounded", "weight_gradients"]
 
 _FORMATS = {"float32": "binary32", "float64": "binary64"}
 
@@ -125,8 +125,8 @@ def _key(how: Arithmetic, key, caller: str):
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def product(how: Arithmetic, a, b, c, key):
     """(products, M, K) @ (products, K, N), from c or zeros, of float32 or float64; differentiable."""
-    start = None if c is None else _round(how.start, c, key)
-    return _computed(how.forward, _round(how.forward.left, a, key), _round(how.forward.right, b, key), start, key)
+    start = None if c is None else rounded(how.start, c, key)
+    return computed(how.forward, rounded(how.forward.left, a, key), rounded(how.forward.right, b, key), start, key)
 
 
 def _forward(how, a, b, c, key):
@@ -136,10 +136,10 @@ def _forward(how, a, b, c, key):
 def _backward(how, saved, gradient):
     a, b, like_c, key = saved
     data, weight = how.backward_data, how.backward_weight
-    other = jnp.swapaxes(_round(data.right, b, key), 1, 2)
-    of_a = _computed(data, _round(data.left, gradient, key), other, None, key)
-    values = jnp.swapaxes(_round(weight.left, a, key), 1, 2)
-    of_b = _computed(weight, values, _round(weight.right, gradient, key), None, key)
+    other = jnp.swapaxes(rounded(data.right, b, key), 1, 2)
+    of_a = computed(data, rounded(data.left, gradient, key), other, None, key)
+    values = jnp.swapaxes(rounded(weight.left, a, key), 1, 2)
+    of_b = computed(weight, values, rounded(weight.right, gradient, key), None, key)
     of_c = None if like_c is None else gradient.astype(like_c.dtype)
     return of_a.astype(a.dtype), of_b.astype(b.dtype), of_c, np.zeros(4, jax.dtypes.float0)
 
@@ -147,7 +147,7 @@ def _backward(how, saved, gradient):
 product.defvjp(_forward, _backward)
 
 
-def _round(how: Rounded | None, x, key):
+def rounded(how: Rounded | None, x, key):
     """An operand's values; of a format that holds all numbers of its dtype, the numbers."""
     if how is None or how.format.contains(format(_FORMATS[x.dtype.name])):
         return x
@@ -156,7 +156,7 @@ def _round(how: Rounded | None, x, key):
     return quantize(x, how.format, key=key, **options)
 
 
-def _computed(how: Pass, a, b, c, key):
+def computed(how: Pass, a, b, c, key):
     """One pass's products by the handler."""
     plan = product_of(how.unit)
     if plan.dtype == "float64" and not jax.config.jax_enable_x64:
@@ -205,5 +205,5 @@ def weight_gradients(gradients, unit, *, key=None):
         key = check_key(key, "weight_gradients")
     leaves, tree = jax.tree.flatten(gradients)
     keys = [None if key is None else jumped(key, 16 * i) for i in range(len(leaves))]
-    rounded = [_round(how.weight_gradients, jnp.asarray(x), k) for x, k in zip(leaves, keys, strict=True)]
-    return jax.tree.unflatten(tree, rounded)
+    made = [rounded(how.weight_gradients, jnp.asarray(x), k) for x, k in zip(leaves, keys, strict=True)]
+    return jax.tree.unflatten(tree, made)
