@@ -253,7 +253,7 @@ def test_public_names():
 #: whose examples their own tests run
 ELSEWHERE = (
     "softnum.formats.custom", "softnum.jax", "softnum.kernels", "softnum.tile", "softnum.torch", "softnum.train",
-    "softnum.vectors",
+    "softnum.tta.onnx", "softnum.vectors",
 )  # fmt: skip
 MODULES = ["softnum"] + [
     m.name

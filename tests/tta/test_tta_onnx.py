@@ -1,5 +1,6 @@
 """ONNX files as workloads: FLOPs and bytes against sums written by hand and PyTorch's own counts; what is refused."""
 
+import doctest
 import math
 import warnings
 
@@ -13,7 +14,7 @@ from softnum.tta import lower, memory_of
 onnx = pytest.importorskip("onnx", reason="extra onnx is not installed")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from softnum.tta.onnx import dynamic_dims, read_onnx  # noqa: E402
+from softnum.tta.onnx import dynamic_dims, files, graph, read_onnx  # noqa: E402
 
 
 def weight(name, *shape):
@@ -275,6 +276,29 @@ def test_external_data_are_not_needed_but_checked(tmp_path):
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ValueError, match="no file in the model's folder"):
         read_onnx(path)
+
+
+def test_docstrings_run():
+    for module in (files, graph):
+        found = doctest.testmod(module)
+        assert found.attempted and not found.failed
+
+
+def test_names_and_ranks_that_no_file_may_have(tmp_path):
+    path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], {"x": [2]})
+    path.write_bytes(path.read_bytes().replace(b"Relu", b"\xff\xfflu"))
+    with pytest.raises(ValueError, match=r"net\.onnx"):
+        read_onnx(path)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], "conv", kernel_shape=[3])]
+    with pytest.raises(ValueError, match=r"net\.onnx: node 'conv' .Conv."):
+        read_onnx(saved(tmp_path, nodes, {"x": [2, 3, 5]}, [weight("w", 4)]))
+    constant = [helper.make_node("DequantizeLinear", ["q", "s"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["y"])]
+    narrow = helper.make_tensor("q", TensorProto.INT8, [5, 4], bytes(20), raw=True)
+    with pytest.raises(ValueError, match="DequantizeLinear, whose work is not known; it is of a quantised network"):
+        read_onnx(saved(tmp_path, constant, {"x": [2, 5]}, [narrow, weight("s")]))
+    eight = helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [5, 4], bytes(20), raw=True)
+    with pytest.raises(ValueError, match="'w' is of a type of 8 bits or fewer"):
+        read_onnx(saved(tmp_path, [helper.make_node("Cast", ["w"], ["y"], to=1)], {"x": [2, 5]}, [eight]))
 
 
 def test_commands_take_a_file(tmp_path):
