@@ -7,7 +7,7 @@ QEMU ?= qemu-aarch64
 ZIG ?= $(PYTHON) -m ziglang
 CROSS ?= aarch64-linux-gnu aarch64-macos x86_64-macos x86_64-windows-gnu
 MACHINE := $(shell uname -m)
-WHEELS ?= x86_64 aarch64
+PROCESSORS ?= x86_64 aarch64
 TIME ?= 60
 JOBS ?= 2
 FUZZ ?= 400000
@@ -30,10 +30,10 @@ TESTED = $(CSRC) csrc/tests/test_core.c
 COMPARED = $(filter-out csrc/library/% csrc/targets/gemm_% $(patsubst %,csrc/products/%/%,gemm tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel wheels $(WHEELS) sbom dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
+.PHONY: help build wheel wheels $(PROCESSORS) sbom dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
 
 help: ## Show this list.
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 build: ## Install in the current environment, editable, with what the tests need.
 	$(PYTHON) -m pip install -e '.[test]'
@@ -53,8 +53,8 @@ wheel: ## Build in dist the source distribution and, from it, a wheel for Linux 
 # the machine, the stable ABI's headers use the sizes of types, and those are the same.
 FOREIGN = _PYTHON_HOST_PLATFORM=linux-$(1) SOFTNUM_NUMPY_HEADERS=build/numpy/$(1)/numpy/_core/include \
 	CC="$(ZIG) cc -target $(2)" AR="$(ZIG) ar" CFLAGS="-DNDEBUG -fwrapv -O2 -ffunction-sections -fdata-sections"
-wheels: $(WHEELS) ## Build in dist wheels for Linux with glibc 2.28, on x86-64 and 64-bit Arm (needs the extra wheels).
-$(WHEELS):
+wheels: $(PROCESSORS) ## Build in dist wheels for Linux with glibc 2.28, on x86-64 and 64-bit Arm (needs the extra wheels).
+$(PROCESSORS):
 	rm -rf build/wheels/$@
 	$(if $(filter $@,$(MACHINE)),,rm -rf build/numpy/$@ && $(PYTHON) -m pip download -q --no-deps --only-binary :all: \
 		--platform manylinux_2_27_$@ --platform manylinux_2_28_$@ -d build/numpy/$@ \
