@@ -36,8 +36,8 @@ EXAMPLE = (1.0, 0.3, 11.0, -6.4, 0.02, 0.0, 3.75, -0.6)
 OPERATIONS = [
     "convert", "add", "subtract", "multiply", "divide", "fma", "sqrt", "remainder", "round_to_integral", "minimum",
     "maximum", "minimum_number", "maximum_number", "next_up", "next_down", "negate", "absolute", "copysign", "exp",
-    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-    "sigmoid", "softplus", "erf", "gelu", "silu", "rsqrt", "reciprocal", "cbrt", "pow", "hypot", "atan2",
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "tanh", "sigmoid", "softplus", "erf", "gelu", "silu", "rsqrt", "reciprocal", "cbrt", "pow", "hypot", "atan2",
 ]  # fmt: skip
 
 #: sums that tell units apart: what for, a, b, c

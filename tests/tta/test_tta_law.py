@@ -132,7 +132,10 @@ def test_an_archive_is_read_as_the_folders_in_it(tmp_path):
         tar.add(outside, "../seed-2.jsonl")
     assert read_runs(archive, "bits_per_byte") == read_runs(tmp_path / "runs", "bits_per_byte")
     whole = archive.read_bytes()
-    for content, message in ((whole[: len(whole) // 2], "no archive of records: Compressed|not text"), (whole[:20], "not text")):
+    for content, message in (
+        (whole[: len(whole) // 2], "no archive of records: Compressed|not text"),
+        (whole[:20], "not text"),
+    ):
         archive.write_bytes(content)
         with pytest.raises(ValueError, match=message):
             read_runs(archive, "bits_per_byte")
