@@ -18,10 +18,11 @@ from softnum.train.designs.roles import (
     STATE_ROLES,
     UPDATE,
     RoleRounding,
+    in_blocks,
 )
 from softnum.train.designs.scales import length_along
 from softnum.train.designs.split_units import SPLIT, check_whole
-from softnum.train.designs.unit_specs import BLOCK_KINDS, accumulator_of, build_unit, operands_of
+from softnum.train.designs.unit_specs import BLOCK_KINDS, accumulator_of, build_unit, has_block_operand, operands_of
 
 __all__ = ["contains", "of_single_numbers", "resolve"]
 
@@ -43,8 +44,8 @@ def of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
     plain = {}
     for key, spec in units.items():
         spec = spec["inner"] if spec.get("kind") == SPLIT else spec  # sums of rows are one rank's
-        blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
-        if blocks or spec.get("kind") in BLOCK_KINDS or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
+        blocks = has_block_operand(spec) or spec.get("kind") in BLOCK_KINDS or "inner" in spec
+        if blocks or scaled.intersection(OPERAND_ROLES[key]):
             spec = {"accumulator": accumulator_of(spec)}
         plain[key] = spec
     return roles, plain
@@ -83,7 +84,7 @@ def resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], 
             if (name := PASS_ROLES.get((key, role), role)) in given:
                 feeding[place] = name
                 roles.setdefault(name, given[name])
-        blocks = [role for role in feeding if roles[role].block]
+        blocks = in_blocks(roles, feeding)
         mixed = blocks if len(blocks) == 1 else []
         if mixed:
             _check_mixed(f"{where}: {key}", {role: roles[role] for role in feeding}, spec)

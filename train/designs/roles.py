@@ -15,7 +15,8 @@ from softnum.train.designs.sparsity import Sparsity
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "ENGINES", "FEEDING", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES",
-    "PASS_ROLES", "ROLES", "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "RoleRounding", "nearest", "scaled_by",
+    "PASS_ROLES", "ROLES", "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "RoleRounding", "in_blocks", "nearest",
+    "scaled_by",
 ]  # fmt: skip
 
 ROLES = (
@@ -144,6 +145,11 @@ class RoleRounding:
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
+
+
+def in_blocks(roles: dict[str, RoleRounding], names: list[str]) -> list[str]:
+    """Of these roles those whose numbers are of block formats."""
+    return [role for role in names if roles[role].block]
 
 
 def scaled_by(rounding: RoleRounding) -> str:

@@ -60,6 +60,7 @@ __all__ = [
     "PRESET_KEYS",
     "accumulator_of",
     "build_unit",
+    "has_block_operand",
     "describe_unit",
     "operands_of",
 ]
@@ -122,6 +123,11 @@ def accumulator_of(spec: dict):
     if "accumulator" in spec:
         return spec["accumulator"]
     return spec["preset"].accumulator if "preset" in spec else spec["function"].value.c_format
+
+
+def has_block_operand(spec: dict) -> bool:
+    """Whether a spec as a design's reader made it states an operand of a block format."""
+    return any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
 
 
 def build_unit(spec: dict, operand: tuple):

@@ -8,13 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.train.designs.design import BLOCK_ROLES, COMPENSATION, PASS_ROLES, SAVED, RoleRounding, scaled_by
+from softnum.formats.names import format
+from softnum.train.designs.design import (
+    BLOCK_ROLES,
+    COMPENSATION,
+    PASS_ROLES,
+    SAVED,
+    LayerDesign,
+    RoleRounding,
+    scaled_by,
+)  # fmt: skip
 from softnum.train.designs.scales import is_shared, of_tensor
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.layer_rounding import LayerRounding
 from softnum.train.recipes import DelayedScaling, Scaled
 
-__all__ = ["LayerOperands"]
+__all__ = ["LayerOperands", "carried_roundings", "rounded_rows"]
 
 
 class _Trusted(NamedTuple):
@@ -256,3 +265,38 @@ class LayerOperands(LayerRounding):
             return x
         self.numerics.place = (self.name, role)
         return self.numerics.backend.prune(x, kept, self.design.roles[role].sparsity)
+
+
+_CARRIERS = {np.dtype(f"float{bits}"): RoleRounding(format(f"binary{bits}")) for bits in (32, 64)}
+
+
+def rounded_rows(backend, x, rounding: RoleRounding, key=None):
+    """Rows rounded each by itself, on the backend's carrier; the blocks of a block format begin with each row.
+
+    Parameters
+    ----------
+    backend : NumpyBackend
+    x : array (rows, features)
+    rounding : RoleRounding
+    key : optional
+        Of a stochastic rounding.
+
+    Examples
+    --------
+    >>> from softnum.train.engine.backend import NumpyBackend
+    >>> rounded_rows(NumpyBackend(), np.float32([[1.1, 3.3]]), RoleRounding(format("e5m2")))
+    array([[1. , 3.5]], dtype=float32)
+    """
+    if not rounding.block:
+        return backend.quantize(x, rounding, key)
+    values = backend.numbers(backend.quantize_blocks(x, rounding, -1, key))
+    return backend.quantize(values, _CARRIERS[np.dtype(backend.dtype)], None)
+
+
+def carried_roundings(layer: LayerDesign):
+    """Those of all roles but operands in blocks, which travel as codes, and of the memory of sparse gradients."""
+    operands = (*BLOCK_ROLES, SAVED, *PASS_ROLES.values())
+    yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in operands))
+    sparsity = layer.roles["weight_gradients"].sparsity
+    if sparsity is not None and sparsity.feedback is not None:
+        yield sparsity.feedback

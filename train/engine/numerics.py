@@ -24,11 +24,11 @@ from collections.abc import Set
 import numpy as np
 
 from softnum.formats.facts import is_exact_in
-from softnum.formats.names import format
 from softnum.runtime.plain import check_plain
-from softnum.train.designs.design import BLOCK_ROLES, PASS_ROLES, SAVED, Design, LayerDesign, RoleRounding
+from softnum.train.designs.design import Design
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.layer_numerics import LayerNumerics
+from softnum.train.engine.layer_operands import carried_roundings, rounded_rows
 from softnum.train.recipes import Delayed
 
 __all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_binary32", "rounded_rows"]
@@ -162,32 +162,6 @@ class Numerics:
         return self._bits_of, self._base | site
 
 
-_CARRIERS = {np.dtype(f"float{bits}"): RoleRounding(format(f"binary{bits}")) for bits in (32, 64)}
-
-
-def rounded_rows(backend, x, rounding: RoleRounding, key=None):
-    """Rows rounded each by itself, on the backend's carrier; the blocks of a block format begin with each row.
-
-    Parameters
-    ----------
-    backend : NumpyBackend
-    x : array (rows, features)
-    rounding : RoleRounding
-    key : optional
-        Of a stochastic rounding.
-
-    Examples
-    --------
-    >>> from softnum.train.engine.backend import NumpyBackend
-    >>> rounded_rows(NumpyBackend(), np.float32([[1.1, 3.3]]), RoleRounding(format("e5m2")))
-    array([[1. , 3.5]], dtype=float32)
-    """
-    if not rounding.block:
-        return backend.quantize(x, rounding, key)
-    values = backend.numbers(backend.quantize_blocks(x, rounding, -1, key))
-    return backend.quantize(values, _CARRIERS[np.dtype(backend.dtype)], None)
-
-
 def fits_binary32(layers) -> bool:
     """Whether binary32 holds all numbers of layers' roles and units.
 
@@ -197,7 +171,7 @@ def fits_binary32(layers) -> bool:
     """
     formats = {}
     for layer in layers:
-        for rounding in _roundings(layer):
+        for rounding in carried_roundings(layer):
             formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
@@ -205,12 +179,3 @@ def fits_binary32(layers) -> bool:
             output = layer.convolution.output
             formats.update({id(fmt): fmt for fmt in (output.c_format, output.result)})
     return all(is_exact_in(fmt, "float32") for fmt in formats.values())
-
-
-def _roundings(layer: LayerDesign):
-    """Those of all roles but operands in blocks, which travel as codes, and of the memory of sparse gradients."""
-    operands = (*BLOCK_ROLES, SAVED, *PASS_ROLES.values())
-    yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in operands))
-    sparsity = layer.roles["weight_gradients"].sparsity
-    if sparsity is not None and sparsity.feedback is not None:
-        yield sparsity.feedback

@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softnum.tta.quantities import positive_int
 
 if TYPE_CHECKING:
     import onnx
+    from numpy.typing import NDArray
 
 __all__ = ["LARGEST", "OLDEST", "dynamic_dims", "input_dims", "load_model", "load_values", "shape_of"]
 
@@ -168,7 +169,7 @@ def type_bits(kind: int) -> int:
     return _bits(kind, "a tensor")
 
 
-def shape_of(kind) -> tuple[Dim, ...] | None:
+def shape_of(kind: onnx.TypeProto) -> tuple[Dim, ...] | None:
     """Sizes of a tensor's type: an integer, a name, or None where nothing is said; None of what has no shape."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
@@ -226,7 +227,7 @@ def _dynamic(inputs: Mapping[str, tuple[Dim, ...]]) -> dict[str, str]:
 
 
 def input_dims(
-    path: str | os.PathLike, model, dims: Mapping[str, int], batch: int | None
+    path: str | os.PathLike[str], model: onnx.ModelProto, dims: Mapping[str, int], batch: int | None
 ) -> tuple[dict[str, tuple[int, ...]], int]:
     """Shapes of a model's inputs with dynamic dimensions as given, and the samples of an iteration.
 
@@ -267,7 +268,7 @@ def input_dims(
     return shapes, next((shape[0] for shape in shapes.values() if shape), 1)
 
 
-def load_values(path: Path, tensor):
+def load_values(path: Path, tensor: onnx.TensorProto) -> NDArray[Any] | None:
     """A small constant's value as an array of NumPy; None of a large one.
 
     Raises

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from softnum.tta.architectures.layers import Layer, Product, Work
+from softnum.tta.architectures.layers import Layer, Product, Shape, Work
 from softnum.tta.architectures.lowering import Architecture, feature_map, gradient_map, parameter_tensors
-from softnum.tta.architectures.precision import StoredFormat
+from softnum.tta.architectures.precision import Precision, StoredFormat
 from softnum.tta.onnx.files import input_dims, load_model, type_bits
 from softnum.tta.onnx.values import Op, Rows
 from softnum.tta.onnx.walk import RULES, walk
+from softnum.tta.workloads.operations import StoredTensor
 
 __all__ = ["Graph", "Node", "read_onnx"]
 
@@ -53,19 +54,19 @@ class Node(Layer):
     enters: bool = field(default=False, repr=False)
     kind: str = ""
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Its shape."""
         return self.shape
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Its trained tensors."""
         return dict(self.trained)
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """Those of the whole batch."""
         return list(self.rows)
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """That of the whole batch."""
         return list(self.other)
 
@@ -113,7 +114,7 @@ class Graph(Architecture):
             found[layer.kind] = found.get(layer.kind, 0) + 1
         return found
 
-    def tensors(self, batch, precision, optimiser):
+    def tensors(self, batch: int, precision: Precision, optimiser: str) -> tuple[StoredTensor, ...]:
         """What memory holds of an iteration: values in whose memory views lie are held once."""
         found = []
         for layer in self.layers:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from softnum.tta.onnx.elementwise import ELEMENTWISE, FLAT
 from softnum.tta.onnx.files import LARGEST, NARROW, SMALL, load_values, shape_of
 from softnum.tta.onnx.layers import LAYERS, WITHOUT_GRADIENT, buffers
 from softnum.tta.onnx.products import PRODUCTS
 from softnum.tta.onnx.values import Op, Value
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["RULES", "walk"]
 
@@ -24,7 +27,7 @@ _BY_VALUE = ("NonZero", "Unique", "Compress")
 _QUANTISED = ("Quantize", "Dequantize", "QLinear", "Integer")
 
 
-def walk(path: Path, model, inputs: Mapping[str, tuple[int, ...]]) -> Iterator[Op]:
+def walk(path: Path, model: onnx.ModelProto, inputs: Mapping[str, tuple[int, ...]]) -> Iterator[Op]:
     """The nodes that compute something each iteration, in order.
 
     Parameters
