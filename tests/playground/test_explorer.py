@@ -35,7 +35,8 @@ def typed(fmt, n: int, rng) -> list[tuple[str, Fraction]]:
         elif i % 4 == 1:  # a value of the format or the middle of two, or a little beside it
             code = int(rng.integers(0, 2 ** min(fmt.bits, 16)))
             number = ref.decode(code, fmt)
-            value = Fraction(number.numerator, number.denominator) if number.kind == "finite" else value
+            if number.kind == "finite" and number.numerator:  # a Fraction has no -0
+                value = Fraction(number.numerator, number.denominator)
             text = f"{value.numerator}*2^{-(value.denominator.bit_length() - 1)}"
         elif i % 4 == 2:
             text = f"{value.numerator}.{'0' * 30}1*2^{-(value.denominator.bit_length() - 1)}"
