@@ -34,6 +34,7 @@ FILES = {
     "jax": "jax_products",
     "kernels": "carriers kernels_gemm patterns",
     "pins": "pins",
+    "playground": "gemm",
     "rtl": "dpi rom",
     "tile": "tile_elementwise tile_gradients tile_language tile_loops",
     "torch": "torch_optimizer torch_quantize",
