@@ -1,11 +1,12 @@
 """``softnum completions``: what a shell needs to complete verbs, options and names, by Typer's own mechanism."""
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from softnum.cli.exits import exit_codes
+from softnum.cli.exits import exit_codes, writable_file
 
 __all__ = ["SHELLS", "VARIABLE", "complete_designs", "complete_formats", "complete_units", "prepare", "register"]
 
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def completions(
     shell: Annotated[str, typer.Argument(help=", ".join(SHELLS), autocompletion=_complete_shells)],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write it to.  [default: print it]")] = None,
 ) -> None:
     """Print the script by which a shell completes verbs, options, and shipped designs, formats and units where one is
     named.
@@ -35,14 +37,23 @@ def completions(
 
     \b
       softnum completions bash >> ~/.bashrc
-      softnum completions zsh > ~/.zfunc/_softnum    with fpath+=~/.zfunc before compinit in ~/.zshrc
-      softnum completions fish > ~/.config/fish/completions/softnum.fish
+      softnum completions zsh --out ~/.zfunc/_softnum    with fpath+=~/.zfunc before compinit in ~/.zshrc
+      softnum completions fish --out ~/.config/fish/completions/softnum.fish
     """
     if shell not in SHELLS:
         raise ValueError(f"shell must be one of {', '.join(SHELLS)}, got {shell!r}")
+    if out is not None:
+        writable_file(out)
     from typer.completion import get_completion_script
 
-    typer.echo(get_completion_script(prog_name="softnum", complete_var=VARIABLE, shell=shell))
+    text = get_completion_script(prog_name="softnum", complete_var=VARIABLE, shell=shell)
+    if out is None:
+        typer.echo(text)
+    else:
+        from softnum.runtime.atomic import write_atomic
+
+        write_atomic(out, text + "\n")
+        typer.echo(f"Written: {out}")
 
 
 def prepare() -> None:

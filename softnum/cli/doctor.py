@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from softnum.cli.exits import exit_codes
+from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import OutJson
 
 __all__ = ["register"]
 
@@ -20,6 +21,7 @@ def doctor(
         bool, typer.Option("--speed/--no-speed", help="Measure a few works with each instruction set (seconds).")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: OutJson = None,
 ) -> None:
     """Say what is installed, what is fast on this machine, and what is missing, with the command that brings it.
 
@@ -31,11 +33,17 @@ def doctor(
       softnum doctor
       softnum doctor --no-speed --json
     """
+    if out is not None:
+        writable_file(out)
     facts = _facts(speed)
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
     else:
         _print(facts)
+    if out is not None:
+        from softnum.runtime.atomic import write_atomic
+
+        write_atomic(out, json.dumps(facts, indent=1) + "\n")
     if facts["problems"]:
         raise typer.Exit(1)
 

@@ -91,6 +91,12 @@ def test_fish(ask):
     assert [line.split("\t")[0] for line in found] == ["c-wang-fp8"]
 
 
+def test_a_file(tmp_path):
+    file = tmp_path / "_softnum"
+    result = CliRunner().invoke(build_app(), ["completions", "zsh", "--out", str(file)], catch_exceptions=False)
+    assert result.exit_code == 0 and file.read_text(encoding="utf-8") == script("zsh")
+
+
 def test_errors():
     result = CliRunner().invoke(build_app(), ["completions", "tcsh"], catch_exceptions=False)
     assert result.exit_code == 2 and "shell must be one of bash, zsh, fish, got 'tcsh'" in result.output

@@ -59,10 +59,11 @@ def test_every_extra_is_described():
     assert {*EXTRAS, *DEVELOPING} == {*STATED["optional-dependencies"]}
 
 
-def test_what_is_said(metadata_of):
+def test_what_is_said(metadata_of, tmp_path):
     metadata_of(torch=None, joblib="1.4.2")
-    result = softnum("doctor", "--no-speed", "--json")
+    result = softnum("doctor", "--no-speed", "--json", "--out", tmp_path / "doctor.json")
     facts = json.loads(result.output)
+    assert json.loads((tmp_path / "doctor.json").read_text(encoding="utf-8")) == facts
     assert result.exit_code == (1 if facts["problems"] else 0)
     assert facts["version"] == sn.__version__ and facts["instruction_sets"]["available"] == _core.available_isas()
     assert "speed" not in facts and list(facts["extras"]) == list(EXTRAS)
