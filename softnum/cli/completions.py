@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def completions(
     shell: Annotated[str, typer.Argument(help=", ".join(SHELLS), autocompletion=_complete_shells)],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write it to.  [default: print it]")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.  [default: print it]")] = None,
 ) -> None:
     """Print the script by which a shell completes verbs, options, and shipped designs, formats and units where one is
     named.

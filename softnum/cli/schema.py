@@ -55,7 +55,7 @@ def schema(
     kind: Annotated[
         str | None, typer.Argument(help=f"{', '.join(SCHEMAS)}.  [default: list them]", autocompletion=complete_kinds)
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help=OUT_FOLDER + " All kinds, or the one.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help=OUT_FOLDER)] = None,
 ) -> None:
     """Print the JSON Schema of a kind of TOML file, or write KIND.schema.json into a folder, for editors that complete
     and check TOML by it (Even Better TOML and others that use Taplo).

@@ -35,9 +35,10 @@ EXTRAS = {
     "rl": "reinforcement learning",
     "accelergy": "energies of Accelergy",
     "chakra": "execution traces of Chakra",
+    "onnx": "networks from ONNX files",
 }
 #: extras for work on softnum itself
-DEVELOPING = ("docs", "lint", "release", "test", "wheel")
+DEVELOPING = ("docs", "lint", "release", "test", "wheel", "wheels")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 _NAME = re.compile(r"\s*([\w.-]+)\s*(?:\[([\w.,\s-]+)\])?")
 _ANSWER_SECONDS = 20

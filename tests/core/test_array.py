@@ -92,7 +92,7 @@ def test_values_and_their_types():
     assert np.asarray(a, object).tolist() == [1.5, -2.0]
     with pytest.raises(TypeError, match="floats or objects, not of int64"):
         np.asarray(a, np.int64)
-    with pytest.raises(ValueError, match="without a copy"):
+    with pytest.raises(ValueError, match="always need a copy"):
         np.array(a, copy=False)
     with pytest.raises(ValueError, match="binary64 is not exact in float32"):
         np.asarray(sn.array([0.1], "binary64"), np.float32)

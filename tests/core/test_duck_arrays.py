@@ -140,7 +140,7 @@ def test_the_namespace_of_the_array_api():
         (ValueError, "needs a copy", lambda: xp.asarray([1.5], copy=False)),
         (TypeError, "finfo needs", lambda: xp.finfo(np.int8)),
         (ValueError, "lies on the host", lambda: xp.zeros(1, device="cuda")),
-        (ValueError, "lie on 'cpu'", lambda: A.to_device("cuda")),
+        (ValueError, "are on 'cpu'", lambda: A.to_device("cuda")),
     ):
         with pytest.raises(error, match=message):
             call()

@@ -105,7 +105,7 @@ def test_result_types():
         (ValueError, r"a\[0, 1\] = .*1\.1.* is no value of e5m2 \(nearest: .*1\.0.*softnum\.quantize\(a, 'e5m2'\)",
          lambda: sn.matmul(np.float32([[1, 1.1, 2]]), B, UNIT)),
         (ValueError, r"b\[1, 0\] = .*100000", lambda: sn.matmul(A[:, :2], np.float32([[1], [1e5]]), UNIT)),
-        (ValueError, "a holds what q4.4 cannot.*NaN",
+        (ValueError, "a has a value that q4.4 does not.*NaN",
          lambda: sn.matmul(A * np.nan, B, sn.MadUnit("q4.4", operand="q4.4"))),
         (ValueError, "c.* is no value of e6m9", lambda: sn.matmul(A, B, UNIT, np.float32([1 + 2**-12]))),
         (ValueError, r"a has K = 3 columns, b has 2 rows", lambda: sn.matmul(A, B[:2], UNIT)),
@@ -161,7 +161,7 @@ def test_refusals_of_matmul(error, message, call):
         ("outer_accumulator needs chunk=", ("e6m9",), {"operand": "e5m2", "outer_accumulator": "e6m9"}),
         ("unknown overflow rule 'clip'", ("e6m9",), {"operand": "e5m2", "overflow": "clip"}),
         ("overflow='wrap' is for fixed point", ("e6m9",), {"operand": "e5m2", "overflow": "wrap"}),
-        ("overflow='infinity' is for floats", ("q4.4",), {"operand": "q4.4", "overflow": "infinity"}),
+        ("overflow='infinity' is for formats with infinities", ("q4.4",), {"operand": "q4.4", "overflow": "infinity"}),
     ],
 )  # fmt: skip
 def test_refusals_of_units(message, arguments, options):

@@ -120,7 +120,7 @@ def test_what_is_no_unit_of_sums():
     with sn.unit_of_sums(UNITS["chain"]):
         for error, message, call in (
             (ValueError, "x is an Array of q4.4, but the unit adds values of", lambda: np.sum(sn.array([1.0], "q4.4"))),
-            (ValueError, "no matrix", lambda: some(2) @ sn.array(1.0, "e5m2")),
+            (ValueError, "is not a matrix", lambda: some(2) @ sn.array(1.0, "e5m2")),
             (ValueError, "vecdot: 2 and 3 elements", lambda: np.vecdot(some(2), some(3))),
             (ValueError, "tensordot: the axes that are summed over have", lambda: np.tensordot(some(2), some(3), 1)),
             (TypeError, "numpy.sum with dtype is not defined", lambda: np.sum(some(2), dtype=np.float32)),

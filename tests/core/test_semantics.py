@@ -575,7 +575,7 @@ def test_invalid_results_with_a_stated_value():
             sn.divide(zero, zero, fmt)
         got, flags = sn.divide(zero, zero, fmt, invalid=x, return_flags=True)
         assert (int(got), int(flags)) == (want, INVALID)
-        with pytest.raises(ValueError, match="is no value of"):
+        with pytest.raises(ValueError, match="is not a value of"):
             sn.divide(zero, zero, fmt, invalid=0.3)
 
 

@@ -259,7 +259,7 @@ def test_files_are_named_and_their_folder_is_looked_in(tmp_path):
     with pytest.raises(ValueError, match="bodies.h:10:.*error"):
         sn.CustomFormat.from_c(str(path))
     for missing in (tmp_path / "other.c", "", "other.c"):
-        with pytest.raises(FileNotFoundError, match=rf"there is no C file '{missing}'"):
+        with pytest.raises(FileNotFoundError, match=rf"no C file '{missing}'"):
             sn.CustomFormat.from_c(missing)
     with pytest.raises(TypeError, match="the source is C text or the path of a file, got 3"):
         sn.CustomFormat.from_c(3)

@@ -230,7 +230,7 @@ def test_invalid_is_what_a_nan_becomes():
                 assert function(x, nf4, invalid=0.0)[0] == want
         with pytest.raises(ValueError, match="a value is NaN, and nf4 has no code for it"):
             function([math.nan], nf4)
-        with pytest.raises(ValueError, match="invalid=0.3 is no value of nf4"):
+        with pytest.raises(ValueError, match="invalid=0.3 is not a value of nf4"):
             function([math.nan], nf4, invalid=0.3)
 
 
@@ -373,5 +373,5 @@ def test_extremes_of_other_formats_are_refused(operation):
     fmt = sn.CustomFormat.from_table([-1, 0, 1, 2], name="four")
     a, b = sn.array([1.0, 2.0], fmt), sn.array([0.5, 1.0], "e2m1fn")
     for operands in ((a, b), (b, a), (b, b)):
-        with pytest.raises(ValueError, match="of e2m1fn has no result in four; convert the operands to four first"):
+        with pytest.raises(ValueError, match="of e2m1fn is not defined into four; convert the operands to four first"):
             operation(*operands, out_fmt=fmt)

@@ -361,7 +361,7 @@ def test_without_a_gpu(capsys, monkeypatch, tmp_path):
     run = CliRunner().invoke(build_app(), ["identify", "--record", str(tmp_path / "rows")])
     assert run.exit_code == 2 and "recording needs an NVIDIA GPU" in run.stderr and not (tmp_path / "rows").exists()
     run = CliRunner().invoke(build_app(), ["identify", "numpy:matmul", "--record", "rows"])
-    assert run.exit_code == 2 and "state one of" in run.stderr
+    assert run.exit_code == 2 and "name what to identify: one of" in run.stderr
 
 
 def test_compiling_alone(capsys, monkeypatch):

@@ -158,7 +158,7 @@ def test_nans_and_results_without_a_code_leave_it_to_the_steps(at_once):
     ("fmt", "overflow", "said"),
     [
         ("e5m2", "wrap", "for fixed point; e5m2 is a float"),
-        ("q4.4", "infinity", "q4.4 has no inf"),
+        ("q4.4", "infinity", "is for formats with infinities; q4.4 has none"),
         ("e5m2", "?", "unknown"),
     ],
 )

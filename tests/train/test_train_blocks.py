@@ -522,7 +522,9 @@ def test_infinities_in_blocks_whose_scales_have_no_nan(tmp_path):
     (tmp_path / "own.py").write_text('import softnum as sn\nown = sn.BlockFormat("e2m1fn", "q8.8", 32)\n')
     layer = numerics_of(tmp_path, BLOCKED.replace("mxfp4", "own.py:own")).layer("conv")
     operand = layer.errors(np.float32([[1, np.inf]]))
-    with pytest.raises(ValueError, match=r"holds an infinity .* \(layer 'conv', role 'errors'\); give the role scales"):
+    with pytest.raises(
+        ValueError, match=r"contains an infinity .* \(layer 'conv', role 'errors'\); give the role scales"
+    ):
         operand.along(-1)
 
 

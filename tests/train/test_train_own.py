@@ -366,7 +366,10 @@ def test_what_is_wrong_is_named_with_file_and_key(folder, text, message):
             r"no function 'than'; did you mean 'tanh'\? \(it has sigmoid, tanh\)",
         ),
         ('[operators]\nrelu = "leaky.tile"', "operators: the network has no function 'relu'"),
-        (TANH + '"two.tile"', "operators.tanh: 'two.tile' takes 1 tensors to 2, element by element; tanh takes one"),
+        (
+            TANH + '"two.tile"',
+            "operators.tanh: 'two.tile' takes 1 tensors to 2, element by element; tanh needs a function",
+        ),
         (TANH + '"sum.tile"', "'sum.tile' takes 1 tensors to 1, not element by element"),
         (
             '[layers."lstm.input".operators]\ntanh = "scaled.tile"',

@@ -178,7 +178,7 @@ def test_an_attentions_gradients_are_trusted_too(tmp_path):
 def test_a_convolutions_gradients_are_not(tmp_path):
     layer = numerics_of(tmp_path, NEAREST).layer("conv")
     weight = Parameter(np.ones((1, 1, 3, 3), F), layer, "w")
-    with pytest.raises(ValueError, match="gradients of a convolution's operands pass straight through"):
+    with pytest.raises(ValueError, match="gradients of a convolution's operands have straight-through gradients"):
         conv2d(Tensor(np.ones((1, 1, 4, 4), F), layer.numerics.backend), weight, None, layer)
 
 

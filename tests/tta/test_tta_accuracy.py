@@ -64,7 +64,7 @@ def test_other_names_byte_order_mark_and_comments(tmp_path):
 
 def test_epochs_need_the_iterations_of_an_epoch(tmp_path):
     path = write(tmp_path, "epoch,accuracy\n1,0.5\n1.5,0.6\n2,0.9\n")
-    with pytest.raises(ValueError, match=r"line 2: places an evaluation by epoch .* --iterations-per-epoch N"):
+    with pytest.raises(ValueError, match=r"line 2: gives an evaluation by epoch .* --iterations-per-epoch N"):
         read_accuracy(path, design="a", batch=32)
     found = of(read_accuracy(path, design="a", batch=32, iterations_per_epoch=100))
     assert found == {("a", 1): (32, 200, [(100, 0.5, 1), (150, 0.6, 1.5), (200, 0.9, 2)])}
@@ -86,7 +86,9 @@ def test_a_log_that_counts_from_zero_has_to_say_so(tmp_path):
 
 def test_what_a_file_lacks_is_asked_for(tmp_path):
     path = write(tmp_path, "iteration,accuracy\n1,0.5\n")
-    with pytest.raises(ValueError, match=r"line 2: does not say whose curve it is; add a column design, or name it"):
+    with pytest.raises(
+        ValueError, match=r"line 2: does not name the design of the curve; add a column design, or name it"
+    ):
         read_accuracy(path)
     with pytest.raises(ValueError, match=r"line 2: does not say the batch size of 'a'; .* --batch N"):
         read_accuracy(path, design="a")

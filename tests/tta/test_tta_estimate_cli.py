@@ -164,7 +164,7 @@ def test_networks_that_are_only_timed(tmp_path):
     assert "no rate for posit8" in result.output
     assert json.loads(out.read_text())["estimates"][0]["design"] == "h-posit8"
     assert run("resnet50", "--device", "v100").exit_code == 0  # float32 where nothing is said
-    fails("is only timed", "resnet50", "--sizes", "3", *shared)
+    fails("is a network for timing only", "resnet50", "--sizes", "3", *shared)
     fails("leave one of them out", "resnet50", "--design", "a-float32", "--precision", "fp8", *shared)
     fails("did you mean 'bfloat16'", "resnet50", "--precision", "bfloat", *shared)
     fails("--precision is for alexnet", "mlp", "--precision", "fp8")

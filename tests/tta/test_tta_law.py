@@ -174,5 +174,5 @@ def test_commands_fit_and_predict(tmp_path):
     result = command("predict", out, "--parameters", 1e6, "--tokens", 1e8)
     assert result.exit_code == 0 and result.stdout.endswith(f"{E + A / 1e6**a + B / 1e8**b:.4g}, extrapolated\n")
     result = command("predict", out, "--parameters", 1e6, "--tokens", 1e8, "--loss", 3)
-    assert result.exit_code == 2 and "one of them" in result.stderr
+    assert result.exit_code == 2 and "give either --tokens" in result.stderr
     assert isinstance(read_law(out), ScalingLaw)

@@ -260,7 +260,7 @@ def test_ways_that_do_not_divide(ways, message):
         (GPT, {"tensor": 3}, "tensor=3 does not divide 8 heads of gpt; take one of 1, 2, 4, 8"),
         (GPT, {"pipeline": 8, "batch": 8}, "gpt has 4 layers, fewer than the 8 stages"),
         (GPT, {"context": 3}, "context=3 does not divide 64 tokens"),
-        (GPT, {"data": 2, "expert": 2}, "gpt has no experts to share"),
+        (GPT, {"data": 2, "expert": 2}, "gpt has no experts to distribute"),
         (EXPERTS, {"data": 16, "expert": 16}, "expert=16 does not divide 8 experts"),
         (EXPERTS, {"tensor": 2, "sequence_parallel": False}, "sequence parallelism cannot be left out"),
         ("resnet50", {"tensor": 2}, "resnet50 is no decoder, and shared by samples"),

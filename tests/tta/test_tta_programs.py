@@ -200,7 +200,7 @@ def test_files_of_others_are_not_replaced(tmp_path, name):
 
 
 def test_what_no_program_computes_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no format 'cude' of programs; did you mean 'cuda'"):
+    with pytest.raises(ValueError, match="unknown program format 'cude'; did you mean 'cuda'"):
         export_program(work_of(), "cude", tmp_path)
     with pytest.raises(ValueError, match="has no matrix products"):
         export_program(work_of(()), "cuda", tmp_path)

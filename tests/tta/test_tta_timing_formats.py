@@ -395,7 +395,7 @@ def test_the_command_lists_formats():
     [
         ((), "name a file, as in: softnum timings base=run.log"),
         (("none.log",), "no timing file 'none.log'"),
-        ((DATA / "gem5/reset.txt", "--format", "gem6"), "no format 'gem6'; did you mean 'gem5'?"),
+        ((DATA / "gem5/reset.txt", "--format", "gem6"), "unknown format 'gem6'; did you mean 'gem5'?"),
         ((DATA / "gem5/reset.txt", "--marker", "x"), "--marker is not for the format gem5, only for gpgpusim, nsys"),
         ((DATA / "gem5/reset.txt", "--iterations", "0"), "iterations must be a whole number of at least 1, got 0"),
         ((DATA / "ncu/raw.csv", "--marker", "("), "marker '(' is not a regular expression"),

@@ -264,7 +264,7 @@ def test_times_of_traces():
     assert (time.seconds, time.kind, time.detail["slowest_rank"]) == (35e-6, "measured", 1)
     for nodes, text in [
         ((node(0),), "no node has a duration"),
-        ((node(0, duration=1), node(1, duration=2)), "no starts"),
+        ((node(0, duration=1), node(1, duration=2)), "no start times"),
     ]:
         with pytest.raises(ValueError, match=text):
             trace_time([Trace(nodes)], "base")

@@ -208,7 +208,7 @@ def test_the_header_of_a_unit_is_enough(tmp_path):
         (("--with-c",), "says with_c no, but yes"),
         (("--unit", "MadUnit('e5m2', operand='e4m3fn')"), "says unit MadUnit('e5m3', operand='e4m3fn'), but MadUnit"),
         (("--format", "e5m2"), "leave out fmt"),
-        (("--shape", "1,2"), "--shape takes M,N,K"),
+        (("--shape", "1,2"), "--shape must be three numbers M,N,K"),
     ):
         code, _, err = softnum("check", path, *options)
         assert code == 2 and message in err, err

@@ -188,7 +188,7 @@ def test_the_specs_are_those_of_the_command_line():
     assert by_case_of("--op add --format e5m2 --rounding sr --stochastic-bits 7")["stochastic_bits"] == "7"
     by_case = lambda text: cases_of([text], None, None, None, formats_of, make, None, {})  # noqa: E731
     assert by_case("--op from_integer --format i8 --result-format=binary16") == [SPECS[9]]
-    for text, message in (("--op", "takes a value"), ("--opp add", "none of"), ("--op add --op add", "twice")):
+    for text, message in (("--op", "takes a value"), ("--opp add", "unknown option"), ("--op add --op add", "twice")):
         with pytest.raises(ValueError, match=message):
             by_case(text)
     with pytest.raises(ValueError, match="stated in each --case"):

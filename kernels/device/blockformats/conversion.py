@@ -180,7 +180,9 @@ def _rounded(
     tensor = tensor_scale_of(rounds.found() if searches else np.zeros(0), fmt, tensor_scale)
     met = rounds.run(tensor)
     if met & NO_SCALE:
-        raise ValueError(f"encode: a block holds an infinity or a NaN, and scale={fmt.scale} has no NaN to say so")
+        raise ValueError(
+            f"encode: a block contains an infinity or a NaN, and the scale format {fmt.scale} cannot encode NaN"
+        )
     return to, scales, tensor, met
 
 
