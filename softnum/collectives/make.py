@@ -64,7 +64,7 @@ def collective(
         Received values that are not in the adder's operand format are rounded to it, to nearest even.
     average : {None, "before", "after", "reciprocal_before", "reciprocal_after"}
         None: sums. "before", "after": the inputs, or the sums, are divided by the number of ranks with one rounding to
-        nearest even. "reciprocal_...": they are multiplied by the rounded reciprocal instead; "reciprocal_before" is
+        nearest even. With a reciprocal they are multiplied by it, rounded, instead; "reciprocal_before" is
         NCCL's AVG of floats.
     own : {"sent", "kept"}
         What a rank keeps of a value that it sends to all others: the value as sent, or the one before it was rounded to
