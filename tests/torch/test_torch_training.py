@@ -245,7 +245,7 @@ def test_what_a_models_file_lacks_is_said(mine, tmp_path, network, options, mess
 
 @pytest.mark.parametrize("stated", [{"optimiser": "adam"}, {"data": "digits"}, {"schedule": "cosine"}, {"warmup": 3}])
 def test_what_the_file_says_is_not_said_twice(mine, stated):
-    with pytest.raises(ValueError, match="mine.py:make says itself"):
+    with pytest.raises(ValueError, match="mine.py:make states its own data"):
         Settings(mine, **stated)
 
 
