@@ -232,7 +232,7 @@ def fit_designs(
     if bootstrap < 20:
         raise ValueError(f"the bootstrap decides which terms enter, which takes 20 drawings or more, got {bootstrap}")
     table, middle = _columns(runs, designs, names)
-    fit = TermFit(table, len(names) - 1, bootstrap, seed, confidence, fit_law(runs, bootstrap=0, metric=metric))
+    fit = TermFit(runs, table, len(names) - 1, bootstrap, seed, confidence, fit_law(runs, bootstrap=0, metric=metric))
     labels = {f"g{index}": f"operands {name}" for index, name in enumerate(names[1:], start=1)}
     lengths, widths = table.known(table.length), table.known(table.bits)
     seen, free, terms = _seen(runs), list(labels), []

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softnum.tta.scaling_law import ScalingLaw, huber_fit
+from softnum.tta.law_runs import LawRun
+from softnum.tta.scaling_law import ScalingLaw, drawings, huber_fit
 
 __all__ = ["LOG4", "Columns", "TermFit"]
 
@@ -37,18 +38,18 @@ class TermFit:
     """Fits of a table with some terms free, and their bootstrap: of each choice the same drawings of runs."""
 
     def __init__(
-        self, table: Columns, groups: int, bootstrap: int, seed: int, confidence: float, start: ScalingLaw
-    ) -> None:
+        self, runs: list[LawRun], table: Columns, groups: int, bootstrap: int, seed: int, confidence: float,
+        start: ScalingLaw,
+    ) -> None:  # fmt: skip
         self.table, self.groups, self.confidence = table, groups, confidence
         self.names = ["A", "B", "E", "a", "b", *(f"g{index + 1}" for index in range(groups)), *_TAIL]
         self.start = np.array([*np.log(start.fitted[:3]), *start.fitted[3:], *([0.0] * groups), *_TAIL.values()])
         self.done: dict[tuple[int, ...], tuple[Any, ...]] = {}
-        draw = np.random.Generator(np.random.Philox(seed))
+        drawn, tries = drawings(runs, seed), 0
         self.rows: list[np.ndarray] = []
-        count, tries = len(table.group), 0
         widths = len(set(table.known(table.bits)))
         while len(self.rows) < bootstrap:
-            rows, tries = draw.integers(0, count, count), tries + 1
+            rows, tries = next(drawn), tries + 1
             part = table.take(rows)
             whole = all(len(np.unique(part.logs[:, column])) >= 2 for column in (0, 1))
             whole &= len(np.unique(part.group)) == groups + 1
@@ -83,7 +84,7 @@ class TermFit:
         first[columns] = start[columns]
         if (self.names.index("r") in columns) and not start[self.names.index("r")]:
             first[self.names.index("r")] = 0.1  # away from where the slope of nothing else shows it
-        return whole(huber_fit(errors, slopes, first[columns]))
+        return whole(huber_fit(errors, slopes, first[columns], table.logs[:, 2].mean()))
 
     def _noise(self, x, table: Columns):
         """(K / K0)**r 4**(-q (bits - bits0)), zero where nothing is known of the sums."""

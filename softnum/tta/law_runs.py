@@ -27,7 +27,7 @@ __all__ = ["LawRun", "LawRuns", "read_runs", "sums_of"]
 
 _FORM = (
     "a run a row: parameters, tokens (or flops, which are 6 * parameters * tokens) and loss; for a law of several "
-    "designs also design, operands, bits and products"
+    "designs also design, operands, bits and products, and, of runs that share data and initial weights, seed"
 )
 #: bytes of an archive of records, unpacked
 _LARGEST_ARCHIVE = 1 << 30
@@ -41,7 +41,8 @@ class LawRun(NamedTuple):
     """A run: its parameters, the tokens that it was trained on, and the loss that it ended with.
 
     Of a law of several designs also its design; a name of the operands' roundings, which designs with the same share;
-    bits and products of its narrowest sums, or None where nothing is said of them.
+    bits and products of its narrowest sums, or None where nothing is said of them. Runs of one seed, size and number of
+    tokens share their initial weights and data, and a bootstrap draws them together; with None, a run is drawn alone.
     """
 
     parameters: float
@@ -51,6 +52,7 @@ class LawRun(NamedTuple):
     operands: str = ""
     bits: float | None = None
     products: float | None = None
+    seed: int | None = None
 
 
 class LawRuns(NamedTuple):
@@ -66,9 +68,9 @@ def read_runs(sources: str | Path | Iterable[str | Path], metric: str = "loss") 
     Parameters
     ----------
     sources : path-like, or iterable of path-like
-        Each a CSV with a run a row and the columns parameters, tokens (or flops, which are 6 N D) and loss, and as it
-        may be design, operands, bits and products; or a folder, of whose finished records the last evaluation counts;
-        or such folders in a tar archive, compressed or not.
+        Each a CSV with one run per row and the columns parameters, tokens (or flops, which are 6 N D) and loss, and
+        optionally design, operands, bits, products and seed; or a folder of records, where the last evaluation of each
+        finished record counts; or a tar archive of such folders, compressed or not.
     metric : str
         The column of a table, or the key of a record's rows: "held_out_loss", "bits_per_byte".
 
@@ -140,7 +142,7 @@ def _of_table(path: Path, metric: str) -> list[LawRun]:
         if (sums[0] is None) != (sums[1] is None):
             raise ValueError(f"{where}: bits and products go together: state both of a run, or none")
         design = row.get("design", "")
-        runs.append(LawRun(size, tokens, loss, design, row.get("operands", "") or design, *sums))
+        runs.append(LawRun(size, tokens, loss, design, row.get("operands", "") or design, *sums, _seed(where, row)))
     return runs
 
 
@@ -152,6 +154,16 @@ def _number(where: str, name: str, text: str) -> float:
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{where}: {name} must be a positive number, got {text!r}")
     return value
+
+
+def _seed(where: str, row: Mapping[str, str]) -> int | None:
+    text = row.get("seed", "")
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{where}: seed must be an integer, got {text!r}") from None
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -248,14 +260,14 @@ def _of_record(record: Record) -> LawRun:
     facts = record.config["parameters"], tokens, record.evaluations[-1].value
     design = record.config["design"]
     if not isinstance(design, Mapping) or "layers" not in design:
-        return LawRun(float(facts[0]), *facts[1:], record.design, record.design)
+        return LawRun(float(facts[0]), *facts[1:], record.design, record.design, seed=record.seed)
     bits, products, kinds = sums_of(record.config, record.path)
     roles = {name: layer.get("roles") for name, layer in design["layers"].items()}
     # of every layer alike, whatever the network's depth: what its first block and its ends have
     roles = {name: value for name, value in roles.items() if not name.startswith("block") or name.startswith("block1.")}
     text = json.dumps([roles, kinds, design.get("loss")], sort_keys=True)
     operands = UNNAMED + hashlib.sha256(text.encode()).hexdigest()[:12]
-    return LawRun(float(facts[0]), *facts[1:], record.design, operands, bits, products)
+    return LawRun(float(facts[0]), *facts[1:], record.design, operands, bits, products, record.seed)
 
 
 def sums_of(config: Mapping[str, Any], where: str = "config") -> tuple[float, float, list[str]]:

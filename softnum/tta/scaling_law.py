@@ -3,10 +3,13 @@
     L(N, D) = E + A / N**a + B / D**b
 
 It is fitted as J. Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022, appendix D.3, fit theirs:
-the sum over the runs of Huber's loss of log L - log L(N, D), with the transition at 0.001, is minimised over log A,
-log B, log E, a and b, here by a trust region of least squares (``scipy.optimize.least_squares``; there by L-BFGS), from
-those points of a grid where it is least. Intervals are those of runs drawn again with replacement (bootstrap), each
-drawing fitted from the law that all runs gave.
+the sum over the runs of Huber's loss of log L - log L(N, D), with the transition at 0.001, is minimised over log A, log
+B, log E, a and b, here by a trust region of least squares (``scipy.optimize.least_squares``; there by L-BFGS), from
+those points of a grid where it is least. E is at least a thousandth of the runs' mean loss: below that it changes
+nothing that can be seen, and the optimiser would follow log E to minus infinity. Intervals are from a bootstrap: runs
+are drawn with replacement, and the law is fitted to each drawing, starting at the law of all runs. Runs of one size,
+number of tokens and seed are drawn together, because they share initial weights and the order of the data, so that
+their errors are alike.
 
 That is an estimate, and not the same to the last bit everywhere: the optimiser's arithmetic is the platform's.
 """
@@ -16,7 +19,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +39,9 @@ LEAST_RUNS, LEAST_VALUES, BEYOND = 6, 3, 10.0
 _NAMES = ("A", "B", "E", "a", "b")
 _GRID = ((0.0, 3.0, 6.0, 12.0), (0.0, 3.0, 6.0, 12.0), (-1.0, 0.0, 1.0), (0.2, 0.4, 0.8), (0.2, 0.4, 0.8))
 _STARTS = 4  # of the grid
+_LEAST_E = -math.log(1000.0)  # of log E, above the mean of log loss
+_LEAST_SHARE = -math.log(1e6)  # of the log of a term's share of the loss, where it is largest
+_RESTARTS = 4  # of a fit, until it improves no more
 _ALIKE = 0.01  # of the spread of log D, what of it must not follow from log N
 _WORDS = ("parameters", "tokens")
 
@@ -216,15 +222,24 @@ def fit_law(
     >>> round(law.E, 2), round(law.a, 3), round(law.b, 3)
     (1.5, 0.3, 0.3)
     """
-    table = check_fit(list(runs), bootstrap, confidence, seed)
+    runs = list(runs)
+    table = check_fit(runs, bootstrap, confidence, seed)
     logs = np.log(table)
     unit = logs[:, 2].mean()  # losses are fitted in units of their mean, so that the grid is near those of any size
     logs[:, 2] -= unit
     starts = sorted(itertools.product(*_GRID), key=lambda start: _cost(start, logs))[:_STARTS]
     best = min((_minimised(logs, start) for start in starts), key=lambda found: _cost(found, logs))
-    draw, found = np.random.Generator(np.random.Philox(seed)), []
+    parts, total = _terms(best, logs)
+    for term, what in zip(parts, _WORDS, strict=False):
+        if not (term - total).max() > _LEAST_SHARE:
+            raise ValueError(
+                f"the runs follow no such law: their loss does not fall with more {what}; look for runs whose loss "
+                f"rises with {what}, or that were stopped early"
+            )
+    found: list[tuple[float, ...]] = []
+    drawn = drawings(runs, seed)
     while len(found) < bootstrap:
-        chosen = logs[draw.integers(0, len(logs), len(logs))]
+        chosen = logs[next(drawn)]
         if all(len(np.unique(chosen[:, column])) >= 2 for column in (0, 1)):
             found.append(_law(_minimised(chosen, best), unit))
     law = _law(best, unit)
@@ -235,6 +250,18 @@ def fit_law(
         )
     spans = [(float(column.min()), float(column.max())) for column in table.T[:2]]
     return ScalingLaw(*law, tuple(found), *spans, len(table), confidence, metric)
+
+
+def drawings(runs: list[LawRun], seed: int) -> Iterator[np.ndarray]:
+    """Draw rows of runs with replacement, without end; runs of one size, number of tokens and seed together."""
+    groups: dict[object, list[int]] = {}
+    for row, run in enumerate(runs):
+        key = row if run.seed is None else (run.parameters, run.tokens, run.seed)
+        groups.setdefault(key, []).append(row)
+    members = [np.array(rows) for rows in groups.values()]
+    draw = np.random.Generator(np.random.Philox(seed))
+    while True:
+        yield np.concatenate([members[index] for index in draw.integers(0, len(members), len(members))])
 
 
 def check_fit(runs: list[LawRun], bootstrap: int, confidence: float, seed: int) -> np.ndarray:
@@ -297,15 +324,41 @@ def _cost(x, logs) -> float:
 
 def _minimised(logs, start):
     """What the sum of Huber's losses is least at, from a start."""
-    return huber_fit(lambda x: _errors(x, logs), lambda x: _slopes(x, logs), start)
+    return huber_fit(lambda x: _errors(x, logs), lambda x: _slopes(x, logs), start, logs[:, 2].mean())
 
 
-def huber_fit(errors: Callable[..., Any], slopes: Callable[..., Any], start: np.ndarray) -> np.ndarray:
-    """What scipy makes of the sum of Huber's losses of some errors, from a start, by their derivatives."""
+def huber_fit(
+    errors: Callable[..., Any], slopes: Callable[..., Any], start: Sequence[float], mean: float
+) -> np.ndarray:
+    """Minimise the sum of Huber's losses of errors with scipy, from a start, with derivatives given.
+
+    Parameters
+    ----------
+    errors, slopes : callable
+        Of the numbers fitted, the third of which is log E: the error of each run, and its derivatives.
+    start : sequence of float
+    mean : float
+        The mean of log loss, far below which log E does not go.
+
+    Returns
+    -------
+    numpy.ndarray
+        The numbers with the least sum.
+    """
     from scipy.optimize import least_squares
 
     how = {"loss": "huber", "f_scale": HUBER, "x_scale": "jac", "xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-14}
-    return least_squares(errors, np.array(start), slopes, max_nfev=300, **how).x
+    least = np.full(len(start), -np.inf)
+    least[2] = mean + _LEAST_E
+    at = np.array(start, np.float64)
+    at[2] = max(at[2], least[2] + 0.5)  # the optimiser starts within the bound
+    found = least_squares(errors, at, slopes, bounds=(least, np.inf), max_nfev=300, **how)
+    for _ in range(_RESTARTS):  # its steps can become too small far from the minimum: it scales them by past slopes
+        again = least_squares(errors, found.x, slopes, bounds=(least, np.inf), max_nfev=300, **how)
+        if not again.cost < found.cost * (1.0 - 1e-9):
+            break
+        found = again
+    return found.x
 
 
 def read_law(path: str | Path) -> ScalingLaw:

@@ -1,5 +1,6 @@
 """Scaling laws of several designs: terms that are there are found, others are not, and wrong mixes are refused."""
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from softnum.cli import build_app
 from softnum.tta.arithmetic_law import fit_designs, read_any_law
 from softnum.tta.law_runs import LawRun, read_runs, sums_of
-from softnum.tta.scaling_law import read_law
+from softnum.tta.scaling_law import fit_law, read_law
 
 pytest.importorskip("scipy")
 
@@ -67,6 +68,36 @@ def test_a_term_that_is_not_there_does_not_enter():
     bits_alone = fit_designs(made((0.3, 0.0, 1.0), seed=2), bootstrap=30)
     assert entered(bits_alone)["C"] and not entered(bits_alone)["r"] and bits_alone.sums[1] == 0.0
     assert [term.said for term in bits_alone.terms][1] == "K of sums: not seen up to K = 420, down to 4 bits"
+
+
+def test_runs_of_a_seed_are_drawn_together_and_a_law_without_a_floor_is_fitted():
+    """Of runs like real ones: E = 0, and seeds differ six times more than the designs of one seed.
+
+    The optimiser followed log E to minus infinity here, and stopped with C = 0 and r = 0.1.
+    """
+    rng, runs = np.random.default_rng(3), []
+    cases = [("float32", "float32", 23, None), ("fp4", "fp4", 23, None)]
+    widths = itertools.product((4, 5, 6, 8, 13), (None, 32.0))
+    cases += [(f"f{kept}{'-c' * bool(short)}", "fp8", kept, short) for kept, short in widths]
+    for n, d, seed in itertools.product(WIDTHS, (2.5e5, 8e5, 2.4e6), (1, 2)):
+        common = 0.012 * rng.standard_normal()
+        for design, operands, kept, short in cases:
+            products = short or WIDTHS[n]
+            s = {"float32": 0.0, "fp8": 0.01, "fp4": 0.06}[operands] + 0.045 * (products / 160) * 4.0 ** (4 - kept)
+            loss = (10 * math.exp(s) / n**0.14 + 2700 / d**0.62) * math.exp(common + 0.002 * rng.standard_normal())
+            runs.append(LawRun(n, d, loss, design, operands, float(kept), products, seed))
+    law = fit_designs(runs, baseline="float32", bootstrap=20)
+    at = {term.name: term for term in law.terms}
+    assert all(at[name].entered for name in ("C", "r", "operands fp4", "operands fp8")) and not at["q"].entered
+    for name, true in (("r", 1.0), ("q", 1.0), ("operands fp4", 0.06), ("operands fp8", 0.01)):
+        assert at[name].low <= true <= at[name].high
+    told = law.of("f4", 500.0).loss(1e6, 2.4e6)
+    true = 10 * math.exp(0.01 + 0.045 * 500 / 160) / 1e6**0.14 + 2700 / 2.4e6**0.62
+    assert told.value == pytest.approx(true, rel=0.01) and told.low <= true <= told.high
+    together, alone = (fit_law(those, bootstrap=30) for those in (runs, [run._replace(seed=None) for run in runs]))
+    assert together.fitted == alone.fitted  # seeds change nothing but the intervals
+    wide, narrow = (one.loss(1e6, 2.4e6) for one in (together, alone))
+    assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
 
 
 def test_predictions_hold_the_truth_of_a_size_that_was_held_out(law):
