@@ -47,6 +47,14 @@ class ForecastOptions:
             )
         ),
     ] = None
+    law_design: Annotated[
+        str | None,
+        typer.Option(help="With a --law of several designs: the one whose tokens are needed.  [default: the --design]"),
+    ] = None
+    law_products: Annotated[
+        float | None,
+        typer.Option(help="With a --law that depends on the length of sums: products that one sum of the model adds."),
+    ] = None
     parameters: Annotated[
         float | None, typer.Option(help="With --law: the number of parameters N.  [default: all of the model's]")
     ] = None
@@ -82,23 +90,49 @@ def on_a_law(
     from softnum.tta import forecast, write_forecasts, write_report
     from softnum.tta.forecasts import Given, read_ways
     from softnum.tta.forecasts.results import check_place
-    from softnum.tta.scaling_law import read_law
 
     check_place(out / "results.json")
-    law, where = read_law(own.law), named_system(own.system)
+    law_of, where = _law(own), named_system(own.system)
     given = Given(
         own.devices, batch, None if own.ways is None else read_ways(own.ways), own.parameters, _rent(rent),
         optimiser if "optimiser" in named else "adam",
     )  # fmt: skip
     chosen, files = _precisions(designs)
     files = [(own.law, "law"), *([(own.system, "system")] if own.system.endswith(".toml") else []), *files]
-    found = [
-        forecast(model, precision, where, law, own.target_loss, given, law_source=own.law.name) for precision in chosen
-    ]
+    found = []
+    for precision in chosen:
+        law, source = law_of(precision.name)
+        found.append(forecast(model, precision, where, law, own.target_loss, given, law_source=source))
     _print(found, explain)
     written = write_forecasts(out / "results.json", found, files, command_line(ctx))
     page = write_report(out, out / "report.html")
     typer.echo(f"\nWritten: {written}\n         {page} (needs no network)")
+
+
+def _law(own: ForecastOptions):
+    """Read the law; what it returns gives that of a design, and its source."""
+    from softnum.tta.arithmetic_law import ArithmeticLaw, read_any_law
+
+    law = read_any_law(own.law)
+    if not isinstance(law, ArithmeticLaw):
+        for option, value in (("--law-design", own.law_design), ("--law-products", own.law_products)):
+            if value is not None:
+                raise ValueError(
+                    f"{option} needs a law of several designs, and {own.law} has one arithmetic only; leave it out, or "
+                    "fit a law to runs of several designs"
+                )
+        return lambda design: (law, own.law.name)
+
+    def of(design: str):
+        chosen = own.law_design or design
+        if chosen not in law.designs:
+            raise ValueError(
+                f"{own.law} has no design {chosen!r}; choose with --law-design the one that trains in this arithmetic: "
+                f"{', '.join(law.designs)}"
+            )
+        return law.of(chosen, own.law_products), f"{own.law.name}, {chosen}"
+
+    return of
 
 
 def _rent(texts: list[str] | None) -> float | None:

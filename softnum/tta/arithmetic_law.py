@@ -40,6 +40,7 @@ from softnum.tta.scaling_law import BEYOND, ScalingLaw, check_fit, fit_law, pars
 __all__ = ["ArithmeticLaw", "Term", "fit_designs", "read_any_law"]
 
 SCHEMA = "softnum.arithmetic-law/1"
+_SAME = 1e-6  # of s: what K changes less need not be asked
 _LEAST_RATIO = 1.5  # of K, for its power to be asked
 
 
@@ -106,7 +107,7 @@ class ArithmeticLaw:
         design : str
             One of `designs`.
         products : float, optional
-            K of its sums; needed where the law depends on K and the design's runs have several.
+            K of its sums; needed where the law of the design depends on K and its runs have several.
         bits : float, optional
             In place of the design's: sums of other widths.
 
@@ -163,7 +164,8 @@ class ArithmeticLaw:
                     f"{BEYOND:g} times beyond them"
                 )
         elif power and bits is not None:
-            if low != high:
+            shorter, longer = (self._shift(self._own, (operands, bits, each)) for each in (low, high))
+            if abs(longer - shorter) > _SAME:
                 raise ValueError(
                     f"the law depends on K, and the runs of {design} have {low:g} to {high:g}: state products, the K "
                     "of the network that is asked about"

@@ -11,6 +11,7 @@ from softnum.cli import build_app
 from softnum.tta import forecast, read_forecasts, write_forecasts, write_report
 from softnum.tta.architectures import Precision
 from softnum.tta.architectures.large_models import decoders
+from softnum.tta.arithmetic_law import ArithmeticLaw
 from softnum.tta.forecasts import Amount, Given, read_ways
 from softnum.tta.forecasts.search import MICRO_BATCH, PIPELINE, TENSOR, find_step
 from softnum.tta.html import export_report
@@ -253,6 +254,28 @@ def test_a_file_that_contradicts_itself_is_refused(mine):
     assert "schema" in tampered(lambda table, row: table.update(schema="softnum.forecast/2"))
     with pytest.raises(ValueError, match="designs must have different names"):
         write_forecasts("results.json", [told, told])
+
+
+def test_a_law_of_several_designs_gives_each_its_tokens(mine):
+    designs = {"bfloat16": ("wide", 23.0, 64.0, 256.0), "te-nvfp4-block-scaling": ("narrow", 4.0, 64.0, 256.0)}
+    draws = tuple((0.0, own, 0.1, 1.0, 1.0) for own in (0.04, 0.05, 0.06))
+    law = ArithmeticLaw(LAW, {"wide": 0.0, "narrow": 0.05}, (0.1, 1.0, 1.0), draws, (128.0, 4.0), designs, ())
+    (mine / "law.json").write_text(law.to_json())
+    code, said = tta("--design", "bfloat16,te-nvfp4-block-scaling", "--law-products", 256)
+    assert code == 0 and "law.json, te-nvfp4-block-scaling" in said, said
+    rows = read_forecasts("out/results.json")["forecasts"]
+    found = [next(each.value for each in row["amounts"] if each.name == "tokens") for row in rows]
+    assert found == [law.of(name, 256.0).tokens_to(2.8, 774030080).value for name in designs]
+    assert found[1] > 1.2 * found[0]
+    code, said = tta("--design", "fp8", "--law-design", "te-nvfp4-block-scaling", "--law-products", 64)
+    assert code == 0 and "law.json, te-nvfp4-block-scaling" in said, said
+    code, said = tta("--design", "fp8")
+    assert code == 2 and "no design 'fp8'; choose with --law-design" in said, said
+    code, said = tta("--design", "te-nvfp4-block-scaling")
+    assert code == 2 and "depends on K" in said, said
+    (mine / "law.json").write_text(LAW.to_json())
+    code, said = tta("--law-products", 64)
+    assert code == 2 and "--law-products needs a law of several designs" in said, said
 
 
 @cases("words, message", [

@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
+from softnum.train.nets.gpt import GPT, PRESETS, count_parameters
 from softnum.tta import architecture, lower, memory_of
 from softnum.tta.architectures import Attention, Decoder, ExpertDense, Gate, Router
 from softnum.tta.architectures.large_models import decoders
@@ -26,6 +27,8 @@ def test_parameters_are_the_published_ones():
         if "active" in published:  # of two or three digits there, with or without the embedding
             assert decoder.active == pytest.approx(published["active"], rel=0.02), name
         assert decoder.source
+    for size in PRESETS:
+        assert decoders()[f"gpt-{size}"].architecture().parameters == count_parameters(**GPT(size).options)
 
 
 def test_parameters_of_tables_by_hand():

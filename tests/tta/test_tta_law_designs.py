@@ -106,6 +106,7 @@ def test_predictions_hold_the_truth_of_a_size_that_was_held_out(law):
         true_loss(1e6, 1.2e7, "fp8", 4, 600.0, (0.3, 0.5, 1)), rel=0.02
     )
     assert told.low <= told.value <= told.high
+    assert law.of("float32") == law.of("float32", products=250.0)  # 23 bits: no K is seen
     wide = law.of("float32", products=600.0).loss(1e6, 1.2e7)
     assert wide.value == pytest.approx(true_loss(1e6, 1.2e7, "float32", 23, 600.0, (0, 0, 1)), rel=0.01)
     assert law.effective("nvfp4", products=400.0) == pytest.approx(math.exp(-0.25 / a), rel=0.1)
