@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softnum.tta.law_runs import LawRun
+from softnum.tta.outcomes.intervals import percentiles
 from softnum.tta.scaling_law import ScalingLaw, drawings, huber_fit
 
 __all__ = ["LOG4", "Columns", "TermFit"]
@@ -118,10 +119,7 @@ class TermFit:
 
     def interval(self, draws: np.ndarray, name: str) -> tuple[float, float]:
         """The interval of a term over the drawings."""
-        rest = (1.0 - self.confidence) / 2.0
-        column = np.array([self.value(draw, name) for draw in draws])
-        low, high = np.quantile(column, (rest, 1.0 - rest), method="inverted_cdf")
-        return float(low), float(high)
+        return percentiles([self.value(draw, name) for draw in draws], self.confidence)
 
     def split(self, values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """A, B, E, a and b; and g of all operands, C, r and q."""

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softnum.tta.law_runs import LawRun
+from softnum.tta.outcomes.intervals import percentiles
 from softnum.tta.quantities import check_keys
 
 __all__ = ["Prediction", "ScalingLaw", "fit_law", "read_law"]
@@ -145,9 +146,7 @@ class ScalingLaw:
         )
 
     def _interval(self, values: list[float]) -> tuple[float, float]:
-        rest = (1.0 - self.confidence) / 2.0
-        low, high = np.quantile(np.array(values), (rest, 1.0 - rest), method="inverted_cdf")
-        return float(low), float(high)
+        return percentiles(values, self.confidence)
 
     def _check(self, what: str, value: float) -> bool:
         """Whether a number lies beyond those of the runs; an error where it lies far beyond them."""

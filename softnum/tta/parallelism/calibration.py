@@ -19,6 +19,7 @@ from typing import Any
 
 from softnum.tta.architectures.catalogue import architecture
 from softnum.tta.architectures.precision import Precision
+from softnum.tta.outcomes.intervals import percentiles
 from softnum.tta.parallelism.plan import StepPlan, plan_step
 from softnum.tta.parallelism.step import step_time
 from softnum.tta.parallelism.step_memory import step_memory
@@ -326,11 +327,7 @@ def held_out(shares: Sequence[float]) -> tuple[float, float]:
     >>> held_out([0.5, *[1.0] * 28, 2.0])
     (0.5, 2.0)
     """
-    import numpy as np
-
-    rest = (1.0 - HELD_OUT_CONFIDENCE) / 2.0
-    low, high = np.quantile(np.array(shares), (rest, 1.0 - rest), method="inverted_cdf")
-    return float(low), float(high)
+    return percentiles(shares, HELD_OUT_CONFIDENCE)
 
 
 def _print_errors(title: str, steps: Sequence[MeasuredStep], errors: Sequence[float], rows: bool) -> None:
