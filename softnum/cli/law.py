@@ -152,10 +152,15 @@ def _term_lines(law) -> list[str]:
     lines = ["s = g(operands) + C (K / K0)^r 4^(-q (bits - bits0)); tried, with the interval:"]
     for term in law.terms:
         lines.append(f"  {term.name} {term.value:.4g}  {term.low:.4g} to {term.high:.4g}  {term.said}")
-    factor, power, slope = law.sums
-    lines.append(f"  kept: g {', '.join(f'{name} {value:.4g}' for name, value in law.operands.items())}")
-    sums = f"C {factor:.4g}, r {power:.4g}, q {slope:.4g}, K0 {law.middle[0]:.4g}, bits0 {law.middle[1]:g}"
-    return [*lines, f"  kept: {sums}" if factor else "  kept: no term of sums"]
+    kept = law.kept()
+    lines.append(f"  kept: g {', '.join(f'{name} {_within(*kept[name])}' for name in law.operands)}")
+    sums = f"{', '.join(f'{name} {_within(*kept[name])}' for name in ('C', 'r', 'q'))}"
+    sums += f", K0 {law.middle[0]:.4g}, bits0 {law.middle[1]:g}"
+    return [*lines, f"  kept: {sums}" if law.sums[0] else "  kept: no term of sums"]
+
+
+def _within(value: float, low: float, high: float) -> str:
+    return f"{value:.4g}" if low == value == high else f"{value:.4g} ({low:.4g} to {high:.4g})"
 
 
 def predict(

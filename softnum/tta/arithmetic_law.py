@@ -34,6 +34,7 @@ import numpy as np
 
 from softnum.tta.law_fit import LOG4, Columns, TermFit
 from softnum.tta.law_runs import UNNAMED, LawRun
+from softnum.tta.outcomes.intervals import percentiles
 from softnum.tta.quantities import check_keys
 from softnum.tta.scaling_law import BEYOND, ScalingLaw, check_fit, fit_law, parse_law, read_law_facts
 
@@ -128,6 +129,16 @@ class ArithmeticLaw:
     def effective(self, design: str, products: float | None = None, bits: float | None = None) -> float:
         """How many of the baseline's parameters one parameter of a design is worth; arguments and errors as of `of`."""
         return self._factor(design, self._own, self._at(design, products, bits)) ** (-1.0 / self.base.a)
+
+    def kept(self) -> dict[str, tuple[float, float, float]]:
+        """Each g by the name of its operands, and C, r and q, in the law as it is: the value and its interval.
+
+        A number that is not fitted has an interval of its value alone. `terms` has the intervals of when each was
+        tried, with other numbers free.
+        """
+        columns = zip(*self.draws, strict=True) if self.draws else ((value,) for value in self._own)
+        found = zip((*self.operands, "C", "r", "q"), self._own, columns, strict=True)
+        return {name: (value, *percentiles(column, self.base.confidence)) for name, value, column in found}
 
     @property
     def _own(self) -> tuple[float, ...]:

@@ -57,8 +57,10 @@ def test_terms_that_are_there_are_found_and_intervals_hold_them(law):
     at = {term.name: term for term in law.terms}
     for name, true in (("r", 0.5), ("q", 1.0), ("operands nvfp4", 0.25), ("operands fp8", 0.08)):
         assert at[name].low <= true <= at[name].high
-    factors = sorted(draw[-3] for draw in law.draws)
-    assert factors[0] <= 0.3 * (law.middle[0] / 100) ** 0.5 <= factors[-1]
+    kept = law.kept()
+    assert kept["mx"] == (0.0, 0.0, 0.0) and kept["q"] == (1.0, 1.0, 1.0)
+    value, low, high = kept["C"]
+    assert value == law.sums[0] and low <= 0.3 * (law.middle[0] / 100) ** 0.5 <= high
 
 
 def test_a_term_that_is_not_there_does_not_enter():
