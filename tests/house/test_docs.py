@@ -43,7 +43,7 @@ LONG = {
     "docs/reference/memory-and-network.md", "docs/reference/estimates.md",
     "docs/reference/vector-files.md", "docs/identify.md", "docs/tutorials/custom-units.md",
     "docs/tutorials/operators.md", "docs/tutorials/rtl-to-accuracy.md", "docs/reference/formal.md",
-    "docs/tutorials/accumulator.md", "docs/fp8-accumulators.md",
+    "docs/tutorials/accumulator.md", "docs/fp8-accumulators.md", "docs/tutorials/scaling-law.md",
 }  # fmt: skip
 
 
